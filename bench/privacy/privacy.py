@@ -171,6 +171,10 @@ def main():
         table("Four hospitals: 303, 261, 46 and 130 rows", lopa, budgets(four, 1e-3), pool)
         table("Digits: four nodes of 449 rows, ten classes", lopa, budgets(digits, 1e-4), pool)
         table("Like a9a: four nodes of 8140 rows, 123 features", lopa, budgets(wide, 1e-5), pool)
+        for title, case, delta in [("Four hospitals", four, 1e-3), ("Digits", digits, 1e-4), ("Like a9a", wide, 1e-5)]:
+            clips = [0.01, 0.1, 0.5, 1.0, 10.0, '"auto"']
+            lines = [(f"clip = {clip}", dict(case, clip=clip), (1.0, delta)) for clip in clips]
+            table(f"{title}, ε = 1, by the clip", lopa, lines, pool)
         lines = []
         for rows in [50, 100, 200, 500, 1000]:
             batch = min(rows // 3, 256)

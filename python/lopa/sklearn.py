@@ -369,7 +369,7 @@ class PersonalizedClassifier(_Classifier):
         end with. Rows are scaled by `row` then, unless another scaling that needs no moments is given.
         Every fit spends its budget again: estimators keep no ledger.
     delta: the probability with which the bound may fail; below one over the number of rows.
-    clip: the largest part of a row in a derivative.
+    clip: the largest part of a row in a derivative: a number, or "auto", which finds it within the budget.
     n_jobs: threads; -1 for all cores. Results do not depend on it.
     random_state: the seed.
     """
@@ -387,7 +387,7 @@ class PersonalizedClassifier(_Classifier):
         graph: str | dict[str, Any] = "auto",
         epsilon: float | None = None,
         delta: float = 1e-5,
-        clip: float = 1.0,
+        clip: float | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -429,7 +429,7 @@ class RegularizedClassifier(_Classifier):
         end with. Rows are scaled by `row` then, unless another scaling that needs no moments is given.
         Every fit spends its budget again: estimators keep no ledger.
     delta: the probability with which the bound may fail; below one over the number of rows.
-    clip: the largest part of a row in a derivative.
+    clip: the largest part of a row in a derivative: a number, or "auto", which finds it within the budget.
     n_jobs: threads; -1 for all cores. Results do not depend on it.
     random_state: the seed.
     """
@@ -447,7 +447,7 @@ class RegularizedClassifier(_Classifier):
         graph: str | dict[str, Any] = "auto",
         epsilon: float | None = None,
         delta: float = 1e-5,
-        clip: float = 1.0,
+        clip: float | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:

@@ -107,6 +107,7 @@ fn peers_scale_by_whichever_moments_as_one_process_does() {
         "scaling = \"standardise\"\nmoments = \"agreed\"",
         "scaling = \"standardise\"\nmoments = \"own\"",
         "scaling = \"tf-idf\"\nmoments = \"agreed\"",
+        "scaling = \"standardise\"\nmoments = \"agreed\"\n\n[privacy]\nmasked = true",
     ];
     let mut seen = Vec::new();
     for scaling in scalings {

@@ -313,6 +313,16 @@ impl<T: Real> Oracle<T> {
         self.private.as_ref().map(|private| private.mechanism())
     }
 
+    /// The clips of derivatives that change during a run.
+    pub fn clips(&self) -> &[f64] {
+        self.private.as_ref().map_or(&[], |private| private.clips())
+    }
+
+    /// The same, to continue an earlier run.
+    pub fn clips_mut(&mut self) -> &mut [f64] {
+        self.private.as_mut().map_or(&mut [], |private| private.clips_mut())
+    }
+
     /// The functions of the problem that single-level and first-order methods need.
     pub fn single_level(&mut self) -> Result<&mut dyn SingleLevel<T>> {
         self.part.single_level().ok_or_else(|| {

@@ -16,12 +16,28 @@
 //! term longer, and the noise to the nearest. For a whole number n, n + round(z) = round(n + z): the result is a Gaussian
 //! mechanism, rounded afterwards, and no last bit of a floating-point sum depends on a row.
 //!
+//! With `clip = "auto"`, C follows from the rows, privately: each derivative of a node has a C of its own, which moves until
+//! two in five rows are clipped (Andrew, Thakkar, McMahan and Ramaswamy, 2021). A row's term has one entry more, which says
+//! whether it was clipped, and the sum of these entries has noise like the others:
+//!
+//! ```text
+//! u_e   =  (κ clip(∂_e − r), ±ρ C),   + if |∂_e − r| > C,   κ² + ρ² = 1     |u_e| ≤ C: one release, as above;
+//!          0 if ∂_e = r: such a row counts as none
+//! b     =  the last entry of  1/(qN) [ Σ_{e ∈ S} u_e + σ C ν ],  over ρ C    the share of clipped rows less that of the others,
+//!          plus 1/5, cut to [−1, 1]: 0 if two in five are clipped
+//! C     ←  C (1 + η b)  if b > 0,   C / (1 − η b)  else
+//! ```
+//!
 //! S and ν are functions of a secret key and of the question: the iteration, the number of the call in it, the
 //! derivative, x, θ and v. A run that is repeated after a crash repeats its random numbers, because it repeats its
 //! questions. Two different questions never have the same noise, even if a neighbour sends other messages than before the
 //! crash: else the difference of two answers would show the difference of two sums without noise.
 
+use std::ops::RangeInclusive;
+
 use lopa_privacy::Release;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::At;
@@ -101,11 +117,64 @@ pub struct RowSums {
     pub common: bool,
 }
 
+/// C, the largest norm of a row's part of a derivative.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "invalid clip: write a number, or \"auto\"")]
+pub enum RowClip {
+    /// The same for all derivatives, from the beginning to the end.
+    #[schemars(title = "number")]
+    Number(f64),
+    /// `"auto"`: it follows the norms of the rows' parts, within the budget.
+    #[schemars(title = "auto")]
+    Auto(Auto),
+}
+
+/// The word `auto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Auto {
+    /// The clip follows the rows.
+    Auto,
+}
+
+impl RowClip {
+    /// `"auto"`.
+    pub const AUTO: RowClip = RowClip::Auto(Auto::Auto);
+
+    /// The valid numbers.
+    pub const RANGE: RangeInclusive<f64> = 0.000_001..=1_000_000.0;
+
+    /// C of the first iteration.
+    fn first(self) -> f64 {
+        match self {
+            RowClip::Number(clip) => clip,
+            RowClip::Auto(_) => 1.0,
+        }
+    }
+
+    /// ρ.
+    fn rho(self) -> f64 {
+        match self {
+            RowClip::Number(_) => 0.0,
+            RowClip::Auto(_) => RHO,
+        }
+    }
+}
+
+/// ρ of `"auto"`: noise on the other entries grows by 2 %.
+const RHO: f64 = 0.2;
+
+/// η of `"auto"`.
+const ETA: f64 = 0.25;
+
+/// The share of rows that are not clipped less that of the clipped ones, at the C that `"auto"` looks for.
+const AIM: f64 = 0.2;
+
 /// The numbers of a node's mechanism.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mechanism {
-    /// C.
-    pub clip: f64,
+    /// C, or how it is found.
+    pub clip: RowClip,
     /// σ, the deviation of the noise over C.
     pub sigma: f64,
     /// How its functions are made of rows.
@@ -194,6 +263,7 @@ pub struct Question<'a, T> {
 /// Computes the derivatives of one node.
 pub struct Private<T> {
     mechanism: Mechanism,
+    clips: [f64; Derivative::ALL.len()], // C of each derivative
     key: Key,
     call: u64, // in this iteration
     question: Vec<u8>,
@@ -209,6 +279,7 @@ impl<T: Real> Private<T> {
         let (f, g) = mechanism.rows;
         Private {
             mechanism,
+            clips: [mechanism.clip.first(); Derivative::ALL.len()],
             key,
             call: 0,
             question: Vec::new(),
@@ -222,6 +293,22 @@ impl<T: Real> Private<T> {
     /// Its numbers.
     pub fn mechanism(&self) -> &Mechanism {
         &self.mechanism
+    }
+
+    /// C of each derivative, if they change during a run.
+    pub fn clips(&self) -> &[f64] {
+        match self.mechanism.clip {
+            RowClip::Number(_) => &[],
+            RowClip::Auto(_) => &self.clips,
+        }
+    }
+
+    /// The same, to continue an earlier run.
+    pub fn clips_mut(&mut self) -> &mut [f64] {
+        match self.mechanism.clip {
+            RowClip::Number(_) => &mut [],
+            RowClip::Auto(_) => &mut self.clips,
+        }
     }
 
     /// A new iteration begins.
@@ -238,6 +325,9 @@ impl<T: Real> Private<T> {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         [at.x, at.theta, v].into_iter().for_each(|values| T::extend_le(values, bytes));
+        if let RowClip::Auto(_) = self.mechanism.clip {
+            bytes.extend_from_slice(&self.clips[of as usize].to_le_bytes());
+        }
         self.call += 1;
         Stream::keyed(Sha256::digest(bytes).into())
     }
@@ -250,7 +340,9 @@ impl<T: Real> Private<T> {
         mut derivative: impl FnMut(&[u32], &mut [T]),
     ) -> usize {
         let of = question.of;
-        let Mechanism { clip, sigma, sums, .. } = self.mechanism;
+        let Mechanism { clip: rule, sigma, sums, .. } = self.mechanism;
+        let (clip, rho) = (self.clips[of as usize], rule.rho());
+        let kappa = (1.0 - rho * rho).sqrt();
         let (rows, batch) = (self.mechanism.rows_of(of), self.mechanism.batch(of));
         derivative(&[], out);
         if !sums.depend.contains(&of) {
@@ -265,20 +357,33 @@ impl<T: Real> Private<T> {
         let with = &mut self.with[..out.len()];
         let sum = &mut self.sum[..out.len()];
         sum.fill(0);
+        let mut more = 0; // clipped rows than others, in units
         for &row in &self.sample {
             derivative(&[row], with);
             let terms = || with.iter().zip(&*without).map(|(&a, &b)| a.to_f64() - b.to_f64());
-            let factor = clipped(clip, terms().map(|term| term * term).sum::<f64>().sqrt());
-            if factor > 0.0 {
+            let norm = terms().map(|term| term * term).sum::<f64>().sqrt();
+            let factor = clipped(clip, norm);
+            if factor > 0.0 && norm > 0.0 {
                 // `as` rounds towards zero. A sum of 2³² terms of 2³⁰ units fits.
-                let units = factor * (UNITS / clip);
+                let mark = (SAFE * rho * UNITS) as i64;
+                more += if factor < 1.0 { mark } else { -mark };
+                let units = kappa * factor * (UNITS / clip);
                 sum.iter_mut().zip(terms()).for_each(|(sum, term)| *sum += (units * term) as i64);
             }
         }
-        for (out, sum) in out.iter_mut().zip(sum) {
+        let mut noisy = |sum: i64| {
             let noise = (sigma * UNITS * stream.normal()).round() as i64;
-            let mean = sum.saturating_add(noise) as f64 / UNITS * clip / batch as f64;
+            sum.saturating_add(noise) as f64 / UNITS
+        };
+        for (out, &mut sum) in out.iter_mut().zip(sum) {
+            let mean = noisy(sum) / kappa * clip / batch as f64;
             *out = T::of(out.to_f64() + mean);
+        }
+        if let RowClip::Auto(_) = rule {
+            let (least, most) = (*RowClip::RANGE.start(), *RowClip::RANGE.end());
+            let b = (noisy(more) / rho / batch as f64 + AIM).clamp(-1.0, 1.0);
+            let next = if b > 0.0 { clip * (1.0 + ETA * b) } else { clip / (1.0 - ETA * b) };
+            self.clips[of as usize] = next.clamp(least, most);
         }
         batch
     }

@@ -177,7 +177,7 @@ impl Plan {
              exact = \"never\"\n\n\
              [privacy]\nepsilon = {epsilon:?}   # what all that is sent or published may say about one row\n\
              delta = {delta:?}   # the probability with which that may fail: a tenth of one over a node's rows\n\
-             clip = 1.0   # the largest part that a row has in a derivative\n\n\
+             clip = \"auto\"   # the largest part that a row has in a derivative: found within the budget\n\n\
              [[algorithm]]\nname = \"lopa-gt\"   # personal models with a shared part; it finds its own step sizes\n"
         )
     }

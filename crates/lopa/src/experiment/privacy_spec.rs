@@ -6,6 +6,7 @@ use super::{Exactly, Experiment, FinalTheta, Precision, Until};
 use crate::data::{Method, MomentsOf, Preparation, UnknownLabels};
 use crate::error::{Error, Fault, Result};
 use crate::params;
+use crate::problem::private::RowClip;
 use crate::problem::scope::Scope;
 
 params! {
@@ -19,8 +20,9 @@ params! {
         epsilon: Option<f64> = None, from_to(0.000_001, 1000.0);
         /// δ, the probability with which the bound may fail: below one over the number of rows.
         delta: f64 = 0.00001, from_to(DELTA.start, 0.5);
-        /// C, the largest norm of a row's part of a derivative; longer ones are shortened to it.
-        clip: f64 = 1.0, from_to(0.000_001, 1_000_000.0);
+        /// C, the largest norm of a row's part of a derivative, beyond which it is shortened: a number, or `"auto"`, which
+        /// follows the norms of the rows' parts, within the budget.
+        clip: RowClip = RowClip::AUTO;
         /// σ, the deviation of the noise divided by `clip`, in place of one that follows from `epsilon`.
         #[serde(skip_serializing_if = "Option::is_none")]
         noise: Option<f64> = None, from_to(SIGMA.start, SIGMA.end);
@@ -36,6 +38,10 @@ params! {
     check |privacy| {
         let some = privacy.has_noise() || privacy.masked;
         Fault::unless(some, "epsilon", "left out", "given, or `noise`, or `masked = true`")?;
+        if let RowClip::Number(clip) = privacy.clip {
+            let must = "from 0.000001 to 1000000, or \"auto\"";
+            Fault::unless(RowClip::RANGE.contains(&clip), "clip", clip, must)?;
+        }
         let seed = privacy.seed.unwrap_or_default();
         Fault::unless(seed <= i64::MAX as u64, "seed", seed, "below 2^63")
     }

@@ -3,14 +3,20 @@
 use lopa::math::random::{Purpose, Stream};
 use lopa::problem::At;
 use lopa::problem::oracle::{Batches, Counts};
-use lopa::problem::private::{Derivative, Key, Mechanism, Private, Question, RowSums};
+use lopa::problem::private::{Derivative, Key, Mechanism, Private, Question, RowClip, RowSums};
 use proptest::prelude::*;
 
 pub const KEY: Key = Key([7; 32]);
 
 pub fn mechanism(rows: usize, batch: Option<usize>, clip: f64, sigma: f64) -> Mechanism {
     let sums = RowSums { depend: &Derivative::ALL, common: false };
+    let clip = RowClip::Number(clip);
     Mechanism { clip, sigma, sums, batches: Batches::all(batch), rows: (rows, rows) }
+}
+
+/// The same, with a clip that follows the rows.
+pub fn following(rows: usize, batch: Option<usize>, sigma: f64) -> Mechanism {
+    Mechanism { clip: RowClip::AUTO, ..mechanism(rows, batch, 1.0, sigma) }
 }
 
 /// ∇_θ g in iteration `address`, of rows with the given vectors on top of `base`.
@@ -66,6 +72,72 @@ proptest! {
             let moved = answer(&without);
             let far = whole.iter().zip(&moved).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
             prop_assert!(far * size <= clip * (1.0 + 1e-9), "row {gone} moves it by {}", far * size);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// The same for a clip that follows the rows. All that is released is seen here: the derivative, and the mark in the
+    /// next clip, which a release of many rows without noise gives back.
+    #[test]
+    fn a_row_moves_the_sum_and_its_mark_by_at_most_a_clip_that_follows(
+        base in prop::collection::vec(-2.0..2.0f64, 1..4),
+        numbers in prop::collection::vec(number(), 24),
+        scale in 0.1..10.0f64,
+        address in 0u64..1000,
+    ) {
+        let row = |row: &[f64]| row[..base.len()].iter().map(|value| value * scale).collect();
+        let rows: Vec<Vec<f64>> = numbers.chunks(4).map(row).collect();
+        let mechanism = following(rows.len(), None, 1e-6);
+        let answer = |rows: &[Vec<f64>]| {
+            let mut private = Private::new(mechanism, KEY, base.len());
+            let mut out = ask(&mut private, address, &base, rows);
+            let next = private.clips()[Derivative::GradThetaG as usize];
+            // C ← C (1 + b/4), or C / (1 − b/4).
+            let b = if next > 1.0 { 4.0 * (next - 1.0) } else { 4.0 * (1.0 - 1.0 / next) };
+            let kappa = (1.0f64 - 0.04).sqrt();
+            out.iter_mut().for_each(|out| *out *= kappa);
+            out.push(0.2 * b);
+            out
+        };
+        let whole = answer(&rows);
+        prop_assert!(whole.iter().all(|value| value.is_finite()), "{whole:?}");
+        for gone in 0..rows.len() {
+            let mut without = rows.clone();
+            without[gone].fill(0.0);
+            let moved = answer(&without);
+            let far = whole.iter().zip(&moved).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+            let far = far * rows.len() as f64;
+            prop_assert!(far <= 1.0 + 1e-6, "row {gone} moves it by {far}");
+        }
+    }
+}
+
+#[test]
+fn a_clip_that_follows_clips_two_rows_in_five_from_far_away() {
+    let mut stream = Stream::new(4, Purpose::Data, 0);
+    for scale in [1e-3, 1.0, 1e3] {
+        let rows: Vec<Vec<f64>> =
+            (0..501).map(|_| vec![scale * stream.normal(), scale * stream.normal()]).collect();
+        let mut norms: Vec<f64> = rows.iter().map(|row| row[0].hypot(row[1])).collect();
+        norms.sort_by(f64::total_cmp);
+        for (batch, sigma) in [(None, 1e-3), (None, 10.0), (Some(100), 3.0)] {
+            let mut private = Private::new(following(501, batch, sigma), KEY, 2);
+            let (mut sum, late) = (0.0, 80..120);
+            for k in 0..late.end {
+                private.begin();
+                ask(&mut private, k, &[0.0, 0.0], &rows);
+                if late.contains(&k) {
+                    sum += private.clips()[Derivative::GradThetaG as usize].ln();
+                }
+            }
+            let found = (sum / 40.0).exp();
+            let share = norms.iter().filter(|norm| **norm <= found).count() as f64 / 501.0;
+            assert!((share - 0.6).abs() < 0.12, "{scale} {batch:?} {sigma}: {share}");
+            // Derivatives that nobody asked for have not moved.
+            assert_eq!(private.clips()[Derivative::GradXF as usize], 1.0);
         }
     }
 }

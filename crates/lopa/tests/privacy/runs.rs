@@ -102,14 +102,20 @@ fn a_run_with_given_noise_ends_where_its_budget_is_spent() {
 
 #[test]
 fn threads_and_resuming_change_no_bit() {
-    let experiment = read(&["checkpoint.iterations=7", "run.precision=f32"]).unwrap();
-    let one = |label: &str| {
-        let mut one = experiment.clone();
+    let set = |clip| read(&["checkpoint.iterations=7", "run.precision=f32", clip]).unwrap();
+    let experiment = set("privacy.clip=0.5");
+    let one = |label: &str, clip| {
+        let mut one = set(clip);
         one.algorithms.retain(|spec| spec.label == label);
         one
     };
-    for label in ["lopa-gt", "dgd"] {
-        let experiment = one(label);
+    for (label, clip) in [
+        ("lopa-gt", "privacy.clip=0.5"),
+        ("lopa-gt", "privacy.clip=auto"),
+        ("dgd", "privacy.clip=0.5"),
+        ("dgd", "privacy.clip=auto"),
+    ] {
+        let experiment = one(label, clip);
         let mut straight = Keeper::default();
         let want = run(&experiment, &mut straight, 1).unwrap();
         let threads = run(&experiment, &mut Keeper::default(), 3).unwrap();
@@ -242,6 +248,9 @@ fn bad_numbers_are_refused_and_odd_ones_are_not() {
         "privacy.epsilom=1",
         "privacy={ seed = 1 }",
         "privacy.clip=1e300",
+        "privacy.clip=-1",
+        "privacy.clip=automatic",
+        "privacy.clip={ median = 1 }",
     ] {
         let error = read(&[set]).err().unwrap_or_else(|| panic!("{set} is not refused"));
         assert!(error.id.starts_with("config/"), "{set}: {error}");
