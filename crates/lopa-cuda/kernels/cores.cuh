@@ -4,12 +4,7 @@
 
 #include <cuda_fp16.h>
 
-typedef unsigned char u8;
-typedef unsigned u32;
-typedef unsigned long long u64;
-typedef u64 usize;
-
-enum { TRACKING, LOCAL, ALONE, SOBA };
+#include "common.cuh"
 
 // A byte with a zero byte above it is the half-precision number byte * 2^-24: no conversion is needed. x is
 // multiplied by SCALE, so that the lower half of its bits is no smaller than that.
@@ -24,7 +19,7 @@ __device__ __forceinline__ u32 turned(u32 a, int bits) { return __funnelshift_l(
     a += b; d = turned(d ^ a, 16); c += d; b = turned(b ^ c, 12); \
     a += b; d = turned(d ^ a, 8);  c += d; b = turned(b ^ c, 7);
 
-// Sixteen words of ChaCha8, at the address that crates/lopa/src/math/random.rs defines.
+// Sixteen words of ChaCha8, at the address that crates/lopa-base/src/math/random.rs defines.
 __device__ __forceinline__ void words(u32 (&o)[16], const u32 *seed, u32 node, u32 address, u32 word) {
     const u32 from[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574, seed[0], seed[1], 1, 0,
                           0, 0, 0, 0, word, address, node, 0};
@@ -112,3 +107,7 @@ __device__ __forceinline__ float quad_sum(float v) {
 }
 
 __device__ __forceinline__ float moving_average(float z, float s, float gamma) { return s + (1.0f - gamma) * (z - s); }
+
+// ---------------------------------------------------------------- sizes
+
+extern "C" __global__ void __launch_bounds__(128) sizes(const Sizes<float> job, u32) { sizes(job); }

@@ -2,9 +2,10 @@
 // units, classes and samples; almost in f32, or with one product in place of several (`terms` is 1: about tf32).
 //
 //   turn      theta and v, where the last iteration has not moved them
+//   update, tops, given     the sums of a listed rule; what `turn` and `mix` do besides moving, where sums have moved
 //   mix       x and y of LoPA (9) to (12), or x and r of D-SOBA, from all neighbours; the new x also as second factors of
 //             `forward`; theta and v as second factors of `head`; draws the minibatches
-//   forward   the rows of all minibatches times the weights: activations; the head, too, where all units are in a tile
+//   forward   the rows of all minibatches times the weights: activations; also the head where all units are in a tile
 //   head      from activations to slopes of the losses; shares of d and h; the errors of the two minibatches that s
 //             depends on
 //   outer     d and h from the shares; theta and v after the next step
@@ -28,35 +29,23 @@
 #include "cores.cuh"
 
 // Everything that a kernel needs; src/general/task.rs has the same fields in the same order. Minibatches are in the order
-// xi1, xi2, sigma1 (the front), sigma2, xi3 (the back).
-struct Task {
-    float *x[2], *y[2], *z, *s, *theta, *v, *d, *h; // y is r in D-SOBA
-    const u32 *links, *linked;                      // the neighbours of node i: linked[links[i]] ...
-    const float *w;
-    const float *steps; // alpha, beta, lambda, gamma, tau of each iteration of the table
-    u32 *clock;         // the iteration, its row in the table
-    u32 *picks;         // of each node: the rows of its minibatches
-    const u32 *own[2], *owned[2]; // of g and of f: node i owns the rows owned[own[i]] ...
-    const u32 *labels;
-    const u8 *table;      // features: bytes; or halves, with two terms 32 high and 32 low alternately
-    const float *weights; // of the losses, of each node: of each minibatch over the largest, then the largest
+// xi1, xi2, sigma1 (the front), sigma2, xi3 (the back). Of the shared fields: `linked` has the neighbours without the node;
+// `table` has bytes, or halves, with two terms 32 high and 32 low alternately; `weights` has for each node those of its
+// minibatches over the largest, then the largest; `stride` is in bytes.
+struct Task : Common<float> {
     u8 *factors, *errors; // second factors of `forward` and of `backward`
     uint2 *hidden;        // of each row: {high, low} of two units at a time, the last of them 1
     float *shares;        // of each node and `together` rows of the front: d and h, [deep][d | h][8 groups]
     uint4 *heads;         // theta and v as second factors of the head
     float *tops;          // of each node and 32 units: the largest of |theta| and |v|
     float *scales;        // of each node: see `Scales`
-    double *largest;
     float ridge, unit, bias; // unit: what stored features are multiplied by; bias: what those of the bias are besides
-    u32 m, n, p, scheme, features, units, classes, tanh;
     u32 across, deep;        // units in x, in rows of `hidden`: multiples of 8 and of 16
-    u32 stride;              // bytes of a row of the table
     u32 terms, width, tiles; // second factors: halves of each number, units of a tile, tiles
     u32 steps_in, steps_back; // of 16: in the features with the bias, in the rows of the back
     u32 groups;               // of 8 classes
     u32 together;             // rows of a block of the head
-    u32 size[5], end[5], slot[5], full[5], side[5], block[5], blocks; // block: of 16 samples
-    u32 seed[2];
+    u32 end[5];               // of each minibatch, among the rows of a node
 };
 
 // The number that every kernel gets: which buffers are current, whether theta, v and z were moved ahead (z only in
@@ -119,8 +108,8 @@ template <int THREADS> __device__ __forceinline__ void leave_tops(const Task &jo
     }
 }
 
-// A block for 32 units of a node.
-extern "C" __global__ void __launch_bounds__(128) turn(const __grid_constant__ Task job, u32 at) {
+// A block for 32 units of a node. GIVEN: they stay as they are.
+template <bool GIVEN> __device__ __forceinline__ void turn(const Task &job, u32 at) {
     const u32 i = blockIdx.x / parts(job), part = blockIdx.x % parts(job);
     const float *step = steps(job, Moment(at).later);
     const float beta = step[1], lambda = step[2];
@@ -128,12 +117,19 @@ extern "C" __global__ void __launch_bounds__(128) turn(const __grid_constant__ T
     float theta = 0.0f, v = 0.0f;
     for (u32 j = threadIdx.x; j < count; j += 128) {
         const usize o = usize(i) * job.p + first + j;
-        const float a = job.theta[o] - beta * job.d[o], b = job.v[o] - lambda * job.h[o];
-        job.theta[o] = a, job.v[o] = b;
+        float a = job.theta[o], b = job.v[o];
+        if (!GIVEN) {
+            a -= beta * job.d[o], b -= lambda * job.h[o];
+            job.theta[o] = a, job.v[o] = b;
+        }
         theta = fmaxf(theta, fabsf(a)), v = fmaxf(v, fabsf(b));
     }
     leave_tops<128>(job, i, part, theta, v);
 }
+
+extern "C" __global__ void __launch_bounds__(128) turn(const __grid_constant__ Task job, u32 at) { turn<false>(job, at); }
+extern "C" __global__ void __launch_bounds__(128) tops(const __grid_constant__ Task job, u32 at) { turn<true>(job, at); }
+extern "C" __global__ void __launch_bounds__(128) update(const Sums<float> job, u32 at) { update<float>(job, at); }
 
 // ---------------------------------------------------------------- mix
 
@@ -199,8 +195,8 @@ __device__ __forceinline__ float2 two(const float *p) { return *(const float2 *)
 
 // The first blocks draw, some make second factors of the head, the rest mix. A thread has 8 of 16 features, in the order
 // above, of two units: all accesses are of neighbouring units, and its words of second factors are whole.
-// MOVED: of LoPA-GT, where `backward` has moved z already and left the difference where s was.
-template <bool MOVED> __device__ __forceinline__ void mix(const Task &job, u32 at) {
+// MOVED: of LoPA-GT, where `backward` has moved z already and left the difference where s was. GIVEN: x stays as it is.
+template <bool MOVED, bool GIVEN> __device__ __forceinline__ void mix(const Task &job, u32 at) {
     const Moment moment(at);
     const u32 now = moment.now, drawers = (job.m * job.blocks + 127) / 128;
     u32 block = blockIdx.x;
@@ -225,14 +221,17 @@ template <bool MOVED> __device__ __forceinline__ void mix(const Task &job, u32 a
     const bool soba = !MOVED && job.scheme == SOBA, links_x = MOVED || job.scheme != ALONE, links_y = MOVED || job.scheme == TRACKING;
     u32 off[8];
     bool in[8];
-    float2 own[8], own_y[8], wx[8], wy[8], difference[8];
+    float2 own[8], own_y[8], wx[8], wy[8], difference[8], new_x[8];
 #pragma unroll
     for (int q = 0; q < 8; q++) {
         const u32 f = q / 2 * 4 + q % 2;
         in[q] = first + f <= job.features, off[q] = in[q] ? f * job.across : 0;
-        own[q] = two(x + off[q]), own_y[q] = two(y + off[q]);
+        own[q] = two(x + off[q]);
+        if (GIVEN) new_x[q] = in[q] ? own[q] : make_float2(0.0f, 0.0f);
+        else own_y[q] = two(y + off[q]);
         if (MOVED) difference[q] = __ldcs((const float2 *)(job.s + o + off[q]));
     }
+    if constexpr (!GIVEN) {
 #pragma unroll
     for (int q = 0; q < 8; q++) {
         wx[q] = own[q], wy[q] = own_y[q];
@@ -261,7 +260,6 @@ template <bool MOVED> __device__ __forceinline__ void mix(const Task &job, u32 a
     }
     float *const to_x = job.x[1 - now] + o, *const to_y = job.y[1 - now] + o;
     auto relaxed = [&](float own, float wx, float y) { return links_x ? (1.0f - tau) * own + tau * (wx - alpha * y) : own - tau * alpha * y; };
-    float2 new_x[8];
 #pragma unroll
     for (int q = 0; q < 8; q++) {
         new_x[q] = make_float2(0.0f, 0.0f);
@@ -284,6 +282,7 @@ template <bool MOVED> __device__ __forceinline__ void mix(const Task &job, u32 a
         }
         *(float2 *)(to_x + off[q]) = new_x[q], *(float2 *)(to_y + off[q]) = new_y;
     }
+    }
     u32 high[2][4], low[2][4];
 #pragma unroll
     for (int q = 0; q < 8; q += 2) {
@@ -302,8 +301,9 @@ template <bool MOVED> __device__ __forceinline__ void mix(const Task &job, u32 a
         for (int e = 0; e < 2; e++) to[job.width * 2 + e] = make_uint4(low[e][0], low[e][1], low[e][2], low[e][3]);
 }
 
-extern "C" __global__ void __launch_bounds__(128, 4) mix(const __grid_constant__ Task job, u32 at) { mix<false>(job, at); }
-extern "C" __global__ void __launch_bounds__(128, 4) mix_moved(const __grid_constant__ Task job, u32 at) { mix<true>(job, at); }
+extern "C" __global__ void __launch_bounds__(128, 4) mix(const __grid_constant__ Task job, u32 at) { mix<false, false>(job, at); }
+extern "C" __global__ void __launch_bounds__(128, 4) mix_moved(const __grid_constant__ Task job, u32 at) { mix<true, false>(job, at); }
+extern "C" __global__ void __launch_bounds__(128, 4) given(const __grid_constant__ Task job, u32 at) { mix<false, true>(job, at); }
 
 // ---------------------------------------------------------------- head
 
@@ -695,7 +695,7 @@ template <class C> __device__ __forceinline__ void forward(const Task &job) {
         }, [&](u32 n, uint2 &a0, uint2 &a1) { a0 = a[0][n], a1 = a[1][n]; });
 }
 
-// forward_KIND_TERMS_WIDTH_ROWS and _head: src/general/choice.rs chooses.
+// forward_KIND_TERMS_WIDTH_ROWS and _head: src/general/shape.rs chooses.
 #define FORWARD(kind, terms, width, wg, stages, head, deep) \
     extern "C" __global__ void __launch_bounds__(wg * 128, Forward<kind, terms, wg, width, stages, 0, deep>::BLOCKS) \
     FORWARD_NAME(kind, terms, width, wg, head)(const __grid_constant__ Task job, u32) { \
@@ -885,27 +885,4 @@ extern "C" __global__ void __launch_bounds__(128) ready(const __grid_constant__ 
 
 extern "C" __global__ void __launch_bounds__(128) tick(const __grid_constant__ Task job, u32 by) {
     if (threadIdx.x < 2) job.clock[threadIdx.x] += by;
-}
-
-// The largest entry of a variable of a node, one block each; NaN if one is not finite.
-extern "C" __global__ void __launch_bounds__(128) sizes(const __grid_constant__ Task job, u32 now) {
-    __shared__ float all[128];
-    const u32 i = blockIdx.x / 8, which = blockIdx.x % 8, t = threadIdx.x;
-    const float *values = which == 0 ? job.theta : which == 1 ? job.d : which == 2 ? job.v : which == 3 ? job.h
-                        : which == 4 ? job.s : which == 5 ? job.z : which == 6 ? job.y[now] : job.x[now];
-    const u32 length = which < 4 ? job.p : job.n;
-    float largest = 0.0f;
-    if (values)
-        for (u32 j = t; j < length; j += 128) {
-            float value = fabsf(values[usize(i) * length + j]);
-            if (!(value <= 3.4028235e38f)) value = __int_as_float(0x7fc00000);
-            largest = largest != largest || value <= largest ? largest : value;
-        }
-    all[t] = largest;
-    __syncthreads();
-    if (t == 0) {
-        for (int j = 1; j < 128; j++)
-            if (largest == largest && !(all[j] <= largest)) largest = all[j];
-        job.largest[blockIdx.x] = double(largest);
-    }
 }

@@ -2,35 +2,18 @@
 
 #pragma once
 
-typedef unsigned char u8;
-typedef unsigned u32;
-typedef unsigned long long u64;
-typedef u64 usize;
+#include "common.cuh"
 
-enum { TRACKING, LOCAL, ALONE, SOBA, DESCENT };
 enum { XI1, XI2, XI3, SIGMA1, SIGMA2 };
 
-// Everything that a kernel needs; src/job.rs has the same fields in the same order.
-template <class T> struct Job {
-    T *x[2], *y[2], *z, *s, *theta, *v, *d, *h; // y is r in D-SOBA
-    const u32 *links, *linked;                  // row i of W: linked[links[i]] ...
-    const T *w;
-    const T *steps;  // alpha, beta, lambda, gamma, tau of each iteration of the table
-    u32 *clock;      // the iteration, its row in the table
-    u32 *picks;      // the samples of the five minibatches of each node
-    const u32 *own[2], *owned[2]; // of g and of f: node i owns the rows owned[own[i]] ...
-    const u32 *labels;
-    const void *table; // features, bytes or numbers; rows are `stride` apart, a multiple of 4
-    const T *shift;    // as long as a row
-    const T *weights; // of the losses, for each node and minibatch
+// Everything that a kernel needs; src/job.rs has the same fields in the same order. Rows of the table are `stride` apart, a
+// multiple of 4.
+template <class T> struct Job : Common<T> {
+    const T *shift; // as long as a row
     T *hidden, *slopes, *errors;
     const T *A, *B, *c, *D, *e, *R, *q, *noise_a, *noise_b, *gamma, *phi, *chi;
     T *rest; // D theta - e
-    double *largest;
     T unit, ridge;
-    u32 m, n, p, scheme, features, stride, units, classes, tanh, outputs, samples;
-    u32 size[5], start[5], slot[5], full[5], block[5];
-    u32 drawn, blocks, bytes, both, seed[2];
 };
 
 // Shared memory that a kernel was given when it was launched.

@@ -5,7 +5,8 @@
 // bits every time, and those of the emulation.
 //
 //   move      x, y, z of LoPA (9) to (12), or x and r of D-SOBA, from all neighbours; theta and v; the minibatches
-//   descend, settle         theta and x of DGD, after its oracle
+//   update    sums of a listed rule
+//   draw      the minibatches alone, of a listed rule
 //   forward   activations of one hidden layer                                  \
 //   heads     scores, slopes, curvatures; errors back to the layer             | representation
 //   rows      d and h                                                          |
@@ -29,30 +30,6 @@ template <class T> __device__ void tick(const Job<T> &job, u32 count) {
     if (threadIdx.x < 2) job.clock[threadIdx.x] += count;
 }
 
-// The largest entry of a variable of a node, one block each; NaN if one is not finite.
-template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
-    __shared__ double most[128];
-    u32 i = blockIdx.x / 8, which = blockIdx.x % 8, t = threadIdx.x;
-    const T *all[8] = {job.theta, job.d, job.v, job.h, job.s, job.z, job.y[now], job.x[now]};
-    usize length = which < 4 ? job.p : job.n;
-    const T *values = all[which];
-    double largest = 0;
-    if (values)
-        for (usize j = t; j < length; j += 128) {
-            double value = double(values[i * length + j]);
-            if (value < 0) value = -value;
-            if (!(value <= 1.7976931348623157e308)) value = __longlong_as_double(0x7ff8000000000000ll);
-            largest = largest != largest || value <= largest ? largest : value;
-        }
-    most[t] = largest;
-    __syncthreads();
-    if (t == 0) {
-        for (int j = 1; j < 128; j++)
-            if (largest == largest && !(most[j] <= largest)) largest = most[j];
-        job.largest[blockIdx.x] = largest;
-    }
-}
-
 #define WIDE_ENTRY(threads, name, T, call) \
     extern "C" __global__ void __launch_bounds__(threads) name(const Job<T> job, u32 at) { call; }
 #define ENTRY(name, T, call) WIDE_ENTRY(128, name, T, call)
@@ -64,8 +41,7 @@ template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
     ENTRY(linear_##most##_##end, T, (linear<most, T, T>(job, at % 2)))
 #define ENTRIES(end, T) \
     ENTRY(move_##end, T, move(job, at)) \
-    ENTRY(descend_##end, T, descend(job, at)) \
-    ENTRY(settle_##end, T, settle(job)) \
+    ENTRY(draw_##end, T, draw(job, at)) \
     ENTRY(forward_bytes_##end, T, (forward<T, u8>(job, at % 2))) \
     ENTRY(forward_##end, T, (forward<T, T>(job, at % 2))) \
     ENTRY(heads_##end, T, (heads<64, 0>(job))) \
@@ -78,7 +54,8 @@ template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
     ENTRY(residual_##end, T, residual(job)) \
     ENTRY(quadratic_##end, T, quadratic(job, at % 2)) \
     ENTRY(tick_##end, T, tick(job, at)) \
-    ENTRY(sizes_##end, T, sizes(job, at))
+    extern "C" __global__ void __launch_bounds__(128) update_##end(const Sums<T> job, u32 at) { update(job, at); } \
+    extern "C" __global__ void __launch_bounds__(128) sizes_##end(const Sizes<T> job, u32) { sizes(job); }
 
 // With more classes, the sums fill the registers.
 #define WHOLE(most, threads) \

@@ -1,5 +1,4 @@
-// What comes before the oracle: minibatches, theta and v, and x, y, z from all neighbours. And DGD, whose step comes
-// after it.
+// What comes before the oracle: minibatches, theta and v, and x, y, z from all neighbours.
 
 #pragma once
 
@@ -54,32 +53,6 @@ template <class T> __device__ void mix(const Job<T> &job, u32 now, const T *step
     job.z[at] = average;
 }
 
-// One thread per entry of theta or x. The new theta waits in v until all have read the old one.
-template <class T> __device__ void descend(const Job<T> &job, u32 at) {
-    u32 each = job.p + job.n;
-    usize entry = usize(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (entry >= usize(job.m) * each) return;
-    u32 i = entry / each, j = entry % each;
-    T alpha = steps(job, at)[0];
-    auto moved = [&](const T *from, const T *grad, usize length) {
-        usize own = i * length + j;
-        return mixed(job, i, from[own], [&](u32 k) { return from[k * length + j]; }) - alpha * grad[own];
-    };
-    if (j < job.p) {
-        job.v[usize(i) * job.p + j] = moved(job.theta, job.d, job.p);
-    } else {
-        j -= job.p;
-        T *to = job.x[1 - at % 2];
-        const T *x = job.x[at % 2];
-        to[usize(i) * job.n + j] = job.both ? moved(x, job.s, job.n) : x[usize(i) * job.n + j];
-    }
-}
-
-template <class T> __device__ void settle(const Job<T> &job) {
-    usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at < usize(job.m) * job.p) job.theta[at] = job.v[at];
-}
-
 __device__ u32 turned(u32 a, int bits) { return a << bits | a >> (32 - bits); }
 
 __device__ void quarter(u32 *a, int i, int j, int k, int l) {
@@ -89,7 +62,7 @@ __device__ void quarter(u32 *a, int i, int j, int k, int l) {
     a[k] += a[l]; a[j] = turned(a[j] ^ a[k], 7);
 }
 
-// Sixteen words of ChaCha8, at the address that crates/lopa/src/math/random.rs defines.
+// Sixteen words of ChaCha8, at the address that crates/lopa-base/src/math/random.rs defines.
 __device__ void words(const u32 *seed, u32 node, u32 address, u32 word, u32 *out) {
     const u32 from[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574, seed[0], seed[1], 1, 0,
                           0, 0, 0, 0, word, address, node, 0};
@@ -135,19 +108,20 @@ template <class T> __device__ void draw(const Job<T> &job, u32 k, u32 i, u32 b, 
         if (t < most) picks[job.start[batch] + b * 16 + t] = word[t];
 }
 
+// Blocks that draw, one thread for sixteen samples.
+template <class T> __device__ usize drawers(const Job<T> &job) { return (usize(job.m) * job.blocks + blockDim.x - 1) / blockDim.x; }
+
+template <class T> __device__ void draw(const Job<T> &job, u32 at) {
+    usize entry = usize(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (entry < usize(job.m) * job.blocks)
+        draw(job, job.clock[0] + at / 2, entry / job.blocks, entry % job.blocks, job.picks + entry / job.blocks * job.drawn);
+}
+
 // The first blocks draw, which takes longest, others move theta and v, and the rest x.
 template <class T> __device__ void move(const Job<T> &job, u32 at) {
     u32 width = blockDim.x, block = blockIdx.x;
-    usize drawers = (usize(job.m) * job.blocks + width - 1) / width;
-    if (block < drawers) {
-        usize entry = usize(block) * width + threadIdx.x;
-        if (entry < usize(job.m) * job.blocks)
-            draw(job, job.clock[0] + at / 2, entry / job.blocks, entry % job.blocks,
-                 job.picks + entry / job.blocks * job.drawn);
-        return;
-    }
-    if (job.scheme == DESCENT) return;
-    block -= drawers;
+    if (block < drawers(job)) return draw(job, at);
+    block -= drawers(job);
     usize inner = usize(job.m) * job.p, turners = (inner + width - 1) / width;
     if (block < turners) {
         usize entry = usize(block) * width + threadIdx.x;

@@ -132,7 +132,7 @@ template <int NW> struct Room {
 static_assert(Room<8>::SIZE == 111616 && Room<16>::SIZE == 204288, "as src/tensor/run.rs has it");
 
 // NW = 8: two blocks on a multiprocessor, for many nodes. NW = 16: one, for few, and for an even number of chunks up to 6.
-// MOVES: z is moved, too, as the next `mix` would do it, which then gets the difference instead of s; that traffic is
+// MOVES: it also moves z, as the next `mix` would do it, which then gets the difference instead of s; that traffic is
 // hidden here.
 template <int NW, bool MOVES> __device__ __forceinline__ void oracle(const Work &job, u32 now) {
     using O = Room<NW>;
@@ -486,28 +486,3 @@ ORACLE(oracle_8, 8, 2, false)
 ORACLE(oracle_8_moves, 8, 2, true)
 ORACLE(oracle_16, 16, 1, false)
 ORACLE(oracle_16_moves, 16, 1, true)
-
-// ---------------------------------------------------------------- sizes
-
-// The largest entry of a variable of a node, one block each; NaN if one is not finite.
-extern "C" __global__ void __launch_bounds__(128) sizes(const __grid_constant__ Work job, u32 now) {
-    __shared__ float all[128];
-    const u32 i = blockIdx.x / 8, which = blockIdx.x % 8, t = threadIdx.x;
-    const float *values = which == 0 ? job.theta : which == 1 ? job.d : which == 2 ? job.v : which == 3 ? job.h
-                        : which == 4 ? job.s : which == 5 ? job.z : which == 6 ? job.y[now] : job.x[now];
-    const u32 length = which < 4 ? job.p : job.n;
-    float largest = 0.0f;
-    if (values)
-        for (u32 j = t; j < length; j += 128) {
-            float value = fabsf(values[usize(i) * length + j]);
-            if (!(value <= 3.4028235e38f)) value = __int_as_float(0x7fc00000);
-            largest = largest != largest || value <= largest ? largest : value;
-        }
-    all[t] = largest;
-    __syncthreads();
-    if (t == 0) {
-        for (int j = 1; j < 128; j++)
-            if (largest == largest && !(all[j] <= largest)) largest = all[j];
-        job.largest[blockIdx.x] = double(largest);
-    }
-}

@@ -9,24 +9,13 @@ enum { UNITS = 28, CLASSES = 10, WIDE = 12, PARTS = (UNITS + 1) * CLASSES };
 // Numbers of a group of 16 features: see `place` of src/tensor/layout.rs.
 enum { GROUP = 16 * UNITS };
 
-// Everything that a kernel needs; src/tensor/work.rs has the same fields in the same order.
-struct Work {
-    float *x[2], *y[3], *z, *s, *theta, *v, *d, *h; // y is r in D-SOBA
-    const u32 *links, *linked;                      // the neighbours of node i: linked[links[i]] ...
-    const float *w;
-    const float *steps; // alpha, beta, lambda, gamma, tau of each iteration of the table
-    u32 *clock;         // of each node: the iteration, its row in the table
-    u32 *picks;         // of each node: 256 samples, row * 16 + label
-    const u32 *own[2], *owned[2]; // of g and of f: node i owns the rows owned[own[i]] ...
-    const u32 *labels;
-    const u8 *table;      // features; a row has 128 * (chunks + 1) bytes
-    const float *weights; // of the losses, for each node and minibatch
-    u32 *flags;           // how far the blocks of a cluster are
-    double *largest;
+// Everything that a kernel needs; src/tensor/work.rs has the same fields in the same order. Of the shared fields: n has the
+// numbers of a node's x in this layout, `linked` the neighbours without the node, `clock` two numbers for each node, `picks`
+// 256 samples for each node, row * 16 + label; a row of `table` has 128 * (chunks + 1) bytes.
+struct Work : Common<float> {
+    u32 *flags; // how far the blocks of a cluster are
     float unit, ridge;
-    u32 m, n, p, scheme, units, classes, tanh, chunks; // n: the numbers of a node's x, in this layout
-    u32 size[5], slot[5], full[5], side[5];
-    u32 seed[2];
+    u32 chunks, none;
 };
 
 // Shared memory of a block.

@@ -2,20 +2,14 @@
 
 use lopa::engine::Node;
 use lopa::engine::device::{DeviceRun, Program};
-use lopa::error::{Error, Result};
-use lopa::math::real::Real;
+use lopa::error::Result;
 
-use crate::driver::{Card, Graph, Kernel, Memory, THREADS};
-use crate::job::{Address, Job, Scalar};
+use crate::driver::{Card, Graph, Kernel, THREADS};
+use crate::job::{Common, Job, Scalar};
 use crate::kernels::ptx;
-use crate::plan::{DESCENT, Kind, PLACES, Plan, Table, refused};
+use crate::plan::{Evaluated, Kind, Plan, Table, refused};
+use crate::run::{Launches, MANY, Plain, Run, State, Sums, blocks};
 use crate::{general, tensor};
-
-/// Iterations in the table of step sizes.
-pub const AHEAD: usize = 1024;
-
-/// Iterations that are recorded as one, an even number.
-pub const MANY: usize = 16;
 
 /// The most shared memory, in bytes, of a block that computes a whole node with one class; every
 /// card has this much.
@@ -29,53 +23,34 @@ const FEW_FEATURES: u32 = 1024;
 /// How many warps of a block compute scores where a node has many blocks; the others only help to copy weights.
 const WARPS: u32 = THREADS / 32;
 
-/// A run on the card.
-struct Run<T: Scalar> {
-    plan: Plan<T>,
-    job: Job<T>,
-    /// Iterations launched, and begun but not launched.
-    k: u64,
-    pending: usize,
-    /// The row of the next iteration in the table of step sizes.
-    ahead: usize,
-    /// Which of the two buffers of x and y is current.
-    now: u32,
-    // Dropped in this order: recorded graphs, then memory, then the card.
+/// Recorded iterations: one, or many at once, from either buffer on.
+struct Recorded {
     one: [Graph; 2],
     many: [Graph; 2],
-    sizes: Kernel,
-    memory: Vec<Memory>,
-    steps: usize,
-    clock: usize,
-    largest: usize,
-    card: Card,
+    /// Which arrays each iteration leaves in their other buffer, and whether it is the other one now.
+    flips: Vec<bool>,
+    now: usize,
 }
 
-/// Memory on the card, by number.
-pub struct Rooms<'a> {
-    card: &'a Card,
-    pub all: Vec<Memory>,
-}
-
-impl<'a> Rooms<'a> {
-    pub fn new(card: &'a Card) -> Rooms<'a> {
-        Rooms { card, all: Vec::new() }
-    }
-
-    pub fn copy<V: Copy>(&mut self, values: &[V]) -> Result<Address> {
-        self.keep(self.card.copy(values)?)
-    }
-
-    pub fn empty<V: Copy>(&mut self, count: usize) -> Result<Address> {
-        self.keep(self.card.room::<V>(count)?)
-    }
-
-    fn keep(&mut self, memory: Memory) -> Result<Address> {
-        let address = memory.address;
-        self.all.push(memory);
-        Ok(address)
+impl Launches for Recorded {
+    fn launch<T: Scalar>(
+        &mut self,
+        card: &Card,
+        state: &mut State<T>,
+        ready: usize,
+        _: usize,
+    ) -> Result<usize> {
+        let (graphs, count) = if ready >= MANY { (&self.many, MANY) } else { (&self.one, 1) };
+        card.replay(&graphs[self.now])?;
+        self.now = (self.now + count) % 2;
+        state.flip(&self.flips, count);
+        Ok(count)
     }
 }
+
+/// The arrays of y and x among the [places](crate::plan::PLACES).
+const Y: usize = 6;
+const X: usize = 7;
 
 /// Takes over a run: on tensor cores where they support it, else with plain kernels.
 pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
@@ -115,108 +90,157 @@ pub fn open_general<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<
     }
 }
 
+/// A launch: the kernel, its blocks and its parameters.
+struct Launch<T: Scalar> {
+    kernel: Kernel,
+    blocks: u32,
+    /// Whether it reads x after the step.
+    after: bool,
+    of: Parameters<T>,
+}
+
+enum Parameters<T: Scalar> {
+    Job(Box<Job<T>>),
+    Sums(Sums),
+}
+
+impl<T: Scalar> Launch<T> {
+    fn go(&self, card: &Card, at: u32) -> Result<()> {
+        match &self.of {
+            Parameters::Job(job) => card.launch(&self.kernel, [self.blocks, 1], &**job, at),
+            Parameters::Sums(sums) => card.launch(&self.kernel, [self.blocks, 1], sums, at),
+        }
+    }
+}
+
 /// With plain kernels.
 fn take<T: Scalar>(
     mut card: Card,
     mut plan: Plan<T>,
     nodes: &[Node<T>],
 ) -> Result<Box<dyn DeviceRun<T>>> {
-    let wanted = kernels(&card, plan.kind, &plan.job)?;
-    let [sizes, tick] = ["sizes", "tick"].map(|name| format!("{name}_{}", T::END));
+    let named = |name: &str| format!("{name}_{}", T::END);
+    let [sizes, tick, update] = ["sizes", "tick", "update"].map(named);
     let mut names = vec![sizes.clone(), tick.clone()];
-    names.extend(wanted.iter().map(|wanted| wanted.name.clone()));
+    names.extend(plan.list().map(|_| update.clone()));
+    for evaluated in &plan.evaluations {
+        let wanted = kernels(&card, plan.kind, &evaluated.job, plan.list().is_some());
+        names.extend(wanted.into_iter().map(|wanted| wanted.name));
+    }
     card.load(&ptx(), &names)?;
-    let mut rooms = Rooms::new(&card);
-    let mut job = plan.job;
-    let m = job.m as usize;
-    let of = |length: u32| m * length as usize;
-    // The variables first, in the order of `PLACES`, so that their numbers are known.
-    let mut places = [0; 8];
-    for (at, length) in plan.lengths.into_iter().enumerate() {
-        places[at] = rooms.empty::<T>(m * length)?;
-        plan.hand_over(nodes, at, |i, values| card.put_at(&rooms.all[at], i * length, values))?;
-    }
-    let there = |at: usize| plan.lengths[at] > 0;
-    [job.theta, job.d, job.v, job.h, job.s] = std::array::from_fn(|at| places[at]);
-    job.z = if there(5) { places[5] } else { 0 };
-    let other_y = rooms.empty::<T>(m * plan.lengths[6])?;
-    job.y = if there(6) { [places[6], other_y] } else { [0; 2] };
-    job.x = [places[7], rooms.empty::<T>(m * plan.lengths[7])?];
-    (job.links, job.linked) = (rooms.copy(&plan.links)?, rooms.copy(&plan.linked)?);
-    job.w = rooms.copy(&plan.w)?;
-    job.picks = rooms.empty::<u32>(of(job.drawn))?;
-    for side in 0..2 {
-        job.own[side] = rooms.copy(&plan.own[side])?;
-        if !plan.owned[side].is_empty() {
-            job.owned[side] = rooms.copy(&plan.owned[side])?;
-        }
-    }
-    job.labels = rooms.copy(&plan.labels)?;
-    job.table = match &plan.table {
-        Table::Bytes(bytes) => rooms.copy(&spaced(bytes, &job, 0))?,
-        Table::Numbers(values) => rooms.copy(&spaced(values, &job, T::zero()))?,
+    let flips: Vec<bool> = (0..plan.arrays.len())
+        .map(|at| plan.list().map_or(at == Y || at == X, |list| list.flips(at)))
+        .collect();
+    let buffers = |at: usize| if flips[at] { 2 } else { 1 };
+    let mut state = State::new(&card, &plan, nodes, Box::new(Plain), buffers)?;
+    let graph = (&plan.links[..], &plan.linked[..], &plan.w[..]);
+    let common = state.common(&card, &plan, graph, plan.job.common)?;
+    let table = match &plan.table {
+        Table::Bytes(bytes) => state.copy(&card, &spaced(bytes, &plan.job, 0))?,
+        Table::Numbers(values) => state.copy(&card, &spaced(values, &plan.job, T::zero()))?,
     };
+    let mut shared = Job { common: Common { table, ..common }, ..plan.job };
     if plan.shift.iter().any(|&shift| shift != T::zero()) {
-        job.shift = rooms.copy(&spaced(&plan.shift, &job, T::zero()))?;
+        shared.shift = state.copy(&card, &spaced(&plan.shift, &plan.job, T::zero()))?;
     }
-    job.weights = rooms.copy(&plan.weights)?;
-    job.hidden = rooms.empty::<T>(of(job.drawn * job.units))?;
-    job.slopes = rooms.empty::<T>(of(job.drawn * across(job.classes)))?;
-    job.errors = rooms.empty::<T>(of((job.size[4] + job.size[2]) * job.units))?;
-    for (address, values) in job.coefficients.iter_mut().zip(&plan.coefficients) {
-        *address = rooms.copy(values)?;
+    for (address, values) in shared.coefficients.iter_mut().zip(&plan.coefficients) {
+        *address = state.copy(&card, values)?;
     }
-    job.rest = rooms.empty::<T>(of(job.outputs))?;
-    job.largest = rooms.empty::<f64>(m * PLACES.len())?;
-    let largest = rooms.all.len() - 1;
-    job.steps = rooms.empty::<T>(AHEAD * 5)?;
-    let steps = rooms.all.len() - 1;
-    job.clock = rooms.empty::<u32>(2)?;
-    let clock = rooms.all.len() - 1;
-    let memory = rooms.all;
+    let m = shared.m as usize;
+    shared.rest = state.empty::<T>(&card, m * shared.outputs as usize)?;
+    let jobs: Vec<Job<T>> = plan
+        .evaluations
+        .iter()
+        .map(|evaluated| evaluation(&card, &mut state, &shared, evaluated))
+        .collect::<Result<_>>()?;
     // The host's copy is not needed any more.
     plan.table = Table::Numbers(Vec::new());
     plan.coefficients = Default::default();
-    let (sizes, tick) = (card.kernel(&sizes)?, card.kernel(&tick)?);
-    let launch = |wanted: Wanted| -> Result<Launch> {
-        let kernel = card.wide_kernel(&wanted.name, wanted.threads, wanted.shared)?;
-        Ok(Launch { kernel, blocks: wanted.blocks as u32, after: wanted.after })
+    let launches = |job: &Job<T>, listed: bool| -> Result<Vec<Launch<T>>> {
+        let wanted = kernels(&card, plan.kind, job, listed);
+        let launch = |wanted: Wanted| -> Result<Launch<T>> {
+            let Wanted { name, threads, shared, blocks: count, after } = wanted;
+            let kernel = card.wide_kernel(&name, threads, shared)?;
+            Ok(Launch {
+                kernel,
+                blocks: blocks(count)?,
+                after,
+                of: Parameters::Job(Box::new(*job)),
+            })
+        };
+        // Of an evaluation without samples there are no blocks.
+        wanted.into_iter().filter(|wanted| wanted.blocks > 0).map(launch).collect()
     };
-    let kernels: Vec<Launch> = wanted.into_iter().map(launch).collect::<Result<_>>()?;
+    let iterations = match plan.list() {
+        None => [launches(&jobs[0], false)?, launches(&jobs[0], false)?],
+        Some(list) => {
+            let points: Vec<_> =
+                plan.evaluations.iter().map(|evaluated| (evaluated.at, evaluated.into)).collect();
+            let sums = |sums: Sums, entries: u64| -> Result<Launch<T>> {
+                let (kernel, of) = (card.kernel(&update)?, Parameters::Sums(sums));
+                let blocks = blocks(entries.div_ceil(u64::from(THREADS)))?;
+                Ok(Launch { kernel, blocks, after: false, of })
+            };
+            state.listed(&card, list, &shared.common, sums, |number, addresses| {
+                let mut job = jobs[number];
+                let ([x, theta, v], [d, h, s]) = points[number];
+                (job.theta, job.v) = (addresses[theta], addresses[v]);
+                (job.d, job.h, job.s) = (addresses[d], addresses[h], addresses[s]);
+                job.x = [addresses[x]; 2];
+                launches(&job, true)
+            })?
+        }
+    };
+    let tick = card.kernel(&tick)?;
     let record = |count: u32, first: u32| {
         card.record(|| {
             for k in 0..count {
-                for launch in &kernels {
-                    let at = 2 * k + (first + k + u32::from(launch.after)) % 2;
-                    card.launch(&launch.kernel, [launch.blocks, 1], &job, at)?;
+                let now = (first + k) % 2;
+                for launch in &iterations[now as usize] {
+                    launch.go(&card, 2 * k + (now + u32::from(launch.after)) % 2)?;
                 }
             }
-            card.launch(&tick, [1, 1], &job, count)
+            card.launch(&tick, [1, 1], &shared, count)
         })
     };
     let one = [record(1, 0)?, record(1, 1)?];
     let many = [record(MANY as u32, 0)?, record(MANY as u32, 1)?];
-    let (k, ahead, now) = (plan.k, AHEAD, 0);
-    Ok(Box::new(Run {
-        plan,
-        job,
-        k,
-        pending: 0,
-        ahead,
-        now,
-        one,
-        many,
-        sizes,
-        memory,
-        steps,
-        clock,
-        largest,
-        card,
-    }))
+    // Arrays that flip an even number of times per iteration end where they began.
+    let often = |at: usize| match plan.list() {
+        Some(list) => list.steps.iter().filter(|step| step.flips(at)).count() % 2 == 1,
+        None => flips[at],
+    };
+    let flips = (0..flips.len()).map(often).collect();
+    drop(iterations);
+    Run::start(card, plan, state, Recorded { one, many, flips, now: 0 }, &sizes)
+}
+
+/// The job of an evaluation, with memory of its own.
+fn evaluation<T: Scalar>(
+    card: &Card,
+    state: &mut State<T>,
+    shared: &Job<T>,
+    evaluated: &Evaluated<T>,
+) -> Result<Job<T>> {
+    let of = &evaluated.job;
+    let rows = |each: u32| of.m as usize * each as usize;
+    let mut job = *shared;
+    (job.size, job.start, job.slot) = (of.size, of.start, of.slot);
+    (job.full, job.block, job.side) = (of.full, of.block, of.side);
+    (job.drawn, job.blocks) = (of.drawn, of.blocks);
+    if evaluated.single {
+        (job.own[1], job.owned[1]) = (job.own[0], job.owned[0]);
+    }
+    job.picks = state.empty::<u32>(card, rows(of.drawn))?;
+    job.weights = state.copy(card, &evaluated.weights)?;
+    job.hidden = state.empty::<T>(card, rows(of.drawn * of.units))?;
+    job.slopes = state.empty::<T>(card, rows(of.drawn * across(of.classes)))?;
+    job.errors = state.empty::<T>(card, rows((of.size[4] + of.size[2]) * of.units))?;
+    Ok(job)
 }
 
 /// Rows of features with the padding that the kernels need.
-fn spaced<T: Real, V: Copy>(values: &[V], job: &Job<T>, zero: V) -> Vec<V> {
+fn spaced<V: Copy>(values: &[V], job: &Common, zero: V) -> Vec<V> {
     let [features, stride] = [job.features, job.stride].map(|length| length as usize);
     let mut all = Vec::with_capacity(values.len() / features.max(1) * stride);
     for row in values.chunks_exact(features.max(1)) {
@@ -226,18 +250,10 @@ fn spaced<T: Real, V: Copy>(values: &[V], job: &Job<T>, zero: V) -> Vec<V> {
     all
 }
 
-/// A kernel of an iteration.
-struct Launch {
-    kernel: Kernel,
-    blocks: u32,
-    /// Whether it reads x after the step.
-    after: bool,
-}
-
 /// The kernel in which one block computes a whole linear classifier: where it fits, and there are
 /// enough nodes or little work per node.
 fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Option<Wanted> {
-    let Job { m, features, classes, scheme, .. } = *job;
+    let Common { m, features, classes, .. } = job.common;
     // With more classes, only f32 sums fit into registers, and two blocks should fit on a multiprocessor.
     let (most, room) = match (classes, T::BYTES) {
         (1, _) => (1, NEAR),
@@ -247,7 +263,7 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Option<Wanted> {
     };
     let near = shared_bytes(job).iter().sum::<u64>();
     let pays = m >= MANY_NODES || most == 1 && features <= FEW_FEATURES;
-    if scheme == DESCENT || near > room as u64 || !pays {
+    if near > room as u64 || !pays {
         return None;
     }
     // As many threads as have enough registers: in small blocks where many can share a
@@ -273,7 +289,7 @@ fn across(classes: u32) -> u32 {
 
 /// Bytes of θ and v of a node, class after class, and of the slopes and the numbers of its rows.
 fn shared_bytes<T: Scalar>(job: &Job<T>) -> [u64; 2] {
-    let Job { stride, drawn, classes, .. } = *job;
+    let Common { stride, drawn, classes, .. } = job.common;
     // The distance between the weights of one class and the next, as in kernels/linear.cuh.
     let apart = if classes == 1 { stride } else { (stride + 27) / 32 * 32 + 4 };
     let [apart, drawn, classes, across] = [apart, drawn, classes, across(classes)].map(u64::from);
@@ -298,7 +314,7 @@ struct Wanted {
 
 /// The kernels of a linear classifier where a node has many blocks.
 fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
-    let Job { features, classes, size: [xi1, xi2, _, sigma1, _], .. } = *job;
+    let Common { features, classes, size: [xi1, xi2, _, sigma1, _], .. } = job.common;
     let form = form(job);
     // Data that all threads of a block read are in shared memory if they fit.
     let fitting = |bytes: u64, room: usize| if bytes <= room as u64 { bytes as u32 } else { 0 };
@@ -332,8 +348,8 @@ fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
     ]
 }
 
-/// The kernels of an iteration, in order.
-fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Wanted>> {
+/// The kernels of an iteration, in order; of a listed rule, those of an evaluation.
+fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>, listed: bool) -> Vec<Wanted> {
     let [m, n, p, drawn] = [job.m, job.n, job.p, job.drawn].map(u64::from);
     let [units, features, outputs, blocks] =
         [job.units, job.features, job.outputs, job.blocks].map(u64::from);
@@ -343,13 +359,14 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Wante
     // Weights of the head are kept in shared memory where they fit.
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
     let plain = |name: &str, blocks: u64| {
-        let (name, after) = (name.to_string(), name != "move");
+        let (name, after) = (name.to_string(), name != "move" && !listed);
         Wanted { name, threads: THREADS, shared: 0, blocks, after }
     };
-    let whole = if kind == Kind::Linear { whole(card, job) } else { None };
+    let whole = if kind == Kind::Linear && !listed { whole(card, job) } else { None };
     let alone = whole.is_some();
     let mut all = match whole {
         Some(whole) => vec![whole],
+        None if listed => vec![plain("draw", flat(m * blocks))],
         None => vec![plain("move", flat(m * blocks) + flat(m * p) + m * flat(n))],
     };
     match kind {
@@ -366,80 +383,9 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Wante
             plain("quadratic", flat(m * (2 * p + n))),
         ]),
     }
-    if job.scheme == DESCENT {
-        all.extend([plain("descend", flat(m * (p + n))), plain("settle", flat(m * p))]);
-    }
     for wanted in &mut all {
-        wanted.after &= job.scheme != DESCENT;
+        wanted.after &= !listed;
         wanted.name += &format!("_{}", T::END);
-        if wanted.blocks >= 1 << 31 {
-            return Err(Error::config(
-                "device/refused",
-                "the device cannot run this: too many nodes",
-            )
-            .at("run.device")
-            .hint("use fewer nodes, or run it on the processor: `device = \"cpu\"`"));
-        }
     }
-    Ok(all)
-}
-
-impl<T: Scalar> Run<T> {
-    /// Launches all iterations that were begun.
-    fn launch(&mut self) -> Result<()> {
-        while self.pending > 0 {
-            if self.ahead == AHEAD {
-                let steps: Vec<T> =
-                    (self.k..).take(AHEAD).flat_map(|k| self.plan.steps(k)).collect();
-                self.card.put(&self.memory[self.steps], &steps)?;
-                self.card.put(&self.memory[self.clock], &[self.k as u32, 0])?;
-                self.ahead = 0;
-            }
-            let whole = self.pending.min(AHEAD - self.ahead) >= MANY;
-            let (graphs, count) = if whole { (&self.many, MANY) } else { (&self.one, 1) };
-            self.card.replay(&graphs[self.now as usize])?;
-            self.now = (self.now + count as u32) % 2;
-            (self.pending, self.ahead) = (self.pending - count, self.ahead + count);
-            self.k += count as u64;
-        }
-        Ok(())
-    }
-}
-
-impl<T: Scalar> DeviceRun<T> for Run<T> {
-    fn advance(&mut self) -> Result<()> {
-        self.pending += 1;
-        if self.pending < MANY {
-            return Ok(());
-        }
-        self.card.bind()?;
-        self.launch()
-    }
-
-    fn wait(&mut self) -> Result<()> {
-        self.card.bind()?;
-        self.launch()?;
-        self.card.wait()
-    }
-
-    fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
-        self.card.bind()?;
-        self.launch()?;
-        let Run { plan, memory, card, now, .. } = self;
-        // The second buffers of y and x follow the eight variables.
-        let number = |place: usize| match (place, *now) {
-            (6 | 7, 1) => place + 2,
-            _ => place,
-        };
-        plan.give_back(nodes, |place, to| card.get(&memory[number(place)], to))
-    }
-
-    fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
-        self.card.bind()?;
-        self.launch()?;
-        let mut largest = vec![0.0; self.job.m as usize * PLACES.len()];
-        self.card.launch(&self.sizes, [largest.len() as u32, 1], &self.job, self.now)?;
-        self.card.get(&self.memory[self.largest], &mut largest)?;
-        Ok(self.plan.sorted(&largest))
-    }
+    all
 }

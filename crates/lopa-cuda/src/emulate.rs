@@ -10,16 +10,17 @@ use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::Real;
 
 use crate::exponential::Exponential;
-use crate::job::Job;
-use crate::plan::{DESCENT, Kind, Plan, Table, refused};
+use crate::job::Common;
+use crate::list::{List, Step};
+use crate::plan::{Kind, Plan, Rule, Table, refused};
 use crate::{general, tensor};
 
 /// A run on an emulated card.
 pub struct Emulation<T: Exponential> {
     pub plan: Plan<T>,
     k: u64,
-    /// theta, d, v, h, s, z, y, x
-    pub now: [Vec<T>; 8],
+    /// theta, d, v, h, s, z, y, x, then the other arrays of a list
+    pub now: Vec<Vec<T>>,
     pub picks: Vec<u32>,
     /// d, h and s of a node on tensor cores.
     oracle: Option<fn(&mut Emulation<T>, usize)>,
@@ -68,30 +69,24 @@ pub fn open_general<T: Exponential>(program: Program<T>) -> Result<Box<dyn Devic
 
 impl<T: Exponential> DeviceRun<T> for Emulation<T> {
     fn advance(&mut self) -> Result<()> {
-        let descends = self.plan.job.scheme == DESCENT;
-        if !descends {
-            self.mix();
-            self.turn();
-        }
-        self.draw();
-        match (self.plan.kind, self.oracle) {
-            (Kind::Layer, Some(oracle)) => {
-                (0..self.plan.job.m as usize).for_each(|i| oracle(self, i));
+        match std::mem::replace(&mut self.plan.rule, Rule::Listed(List::default())) {
+            Rule::Usual(rule) => {
+                self.plan.rule = Rule::Usual(rule);
+                self.mix();
+                self.turn();
+                self.evaluate(0);
             }
-            (Kind::Layer, None) => {
-                self.forward();
-                self.heads();
-                self.rows();
-                self.backward();
+            Rule::Listed(list) => {
+                let factors: Vec<T> =
+                    list.factors.iter().map(|factor| T::of(factor(self.k))).collect();
+                for step in &list.steps {
+                    match step {
+                        Step::Sums { wide, .. } => self.sums(step, *wide, &factors),
+                        Step::Evaluate(number) => self.evaluate(*number),
+                    }
+                }
+                self.plan.rule = Rule::Listed(list);
             }
-            (Kind::Linear, _) => {
-                self.scores();
-                self.linear();
-            }
-            (Kind::Quadratic, _) => self.quadratic(),
-        }
-        if descends {
-            self.descend();
         }
         self.k += 1;
         Ok(())
@@ -110,7 +105,7 @@ impl<T: Exponential> DeviceRun<T> for Emulation<T> {
 
     fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
         let m = self.plan.job.m as usize;
-        let mut sizes = Vec::with_capacity(m * 8);
+        let mut sizes = Vec::with_capacity(m * self.now.len());
         for i in 0..m {
             for values in &self.now {
                 let length = values.len() / m;
@@ -157,7 +152,7 @@ impl<T: Exponential> Emulation<T> {
         nodes: &[Node<T>],
         oracle: Option<fn(&mut Emulation<T>, usize)>,
     ) -> Emulation<T> {
-        let now = std::array::from_fn(|at| {
+        let array = |at: usize| {
             let mut all = vec![T::zero(); nodes.len() * plan.lengths[at]];
             let handed = plan.hand_over(nodes, at, |first, values| {
                 all[first * plan.lengths[at]..][..values.len()].copy_from_slice(values);
@@ -165,18 +160,79 @@ impl<T: Exponential> Emulation<T> {
             });
             handed.expect("nothing fails");
             all
-        });
-        let Job { m, drawn, units, classes, size, .. } = plan.job;
+        };
+        let now = (0..plan.arrays.len()).map(array).collect();
+        let none = Vec::new;
+        let (k, picks) = (plan.k, Vec::new());
+        let (hidden, slopes, errors) = (none(), none(), none());
+        Emulation { k, picks, hidden, slopes, errors, now, plan, oracle }
+    }
+
+    /// d, h and s of an evaluation.
+    fn evaluate(&mut self, number: usize) {
+        let evaluated = &mut self.plan.evaluations[number];
+        let ([x, theta, v], [d, h, s], single) = (evaluated.at, evaluated.into, evaluated.single);
+        self.plan.job = evaluated.job;
+        std::mem::swap(&mut self.plan.weights, &mut evaluated.weights);
+        let Common { m, drawn, units, classes, size, .. } = self.plan.job.common;
         let of = |length: u32| vec![T::zero(); m as usize * length as usize];
-        Emulation {
-            k: plan.k,
-            picks: vec![0; (m * drawn) as usize],
-            hidden: of(drawn * units),
-            slopes: of(drawn * classes),
-            errors: of((size[SIGMA2] + size[XI3]) * units),
-            now,
-            plan,
-            oracle,
+        self.picks = vec![0; m as usize * drawn as usize];
+        self.hidden = of(drawn * units);
+        self.slopes = of(drawn * classes);
+        self.errors = of((size[SIGMA2] + size[XI3]) * units);
+        let places = [(x, X), (theta, THETA), (v, V), (d, D), (h, H), (s, S)];
+        places.into_iter().for_each(|(array, place)| self.now.swap(array, place));
+        self.draw(single);
+        match (self.plan.kind, self.oracle) {
+            (Kind::Layer, Some(oracle)) => (0..m as usize).for_each(|i| oracle(self, i)),
+            (Kind::Layer, None) => {
+                self.forward();
+                self.heads();
+                self.rows();
+                self.backward();
+            }
+            (Kind::Linear, _) => {
+                self.scores();
+                self.linear();
+            }
+            (Kind::Quadratic, _) => self.quadratic(),
+        }
+        places.into_iter().rev().for_each(|(array, place)| self.now.swap(array, place));
+        let evaluated = &mut self.plan.evaluations[number];
+        std::mem::swap(&mut self.plan.weights, &mut evaluated.weights);
+    }
+
+    /// The sums of a step of a list.
+    fn sums(&mut self, step: &Step, wide: bool, factors: &[T]) {
+        let Step::Sums { sums, .. } = step else { return };
+        let each = self.plan.lengths[if wide { X } else { THETA }];
+        let mixed = |at: usize| {
+            let parts = sums.iter().flat_map(|line| &line.parts);
+            parts.into_iter().any(|part| part.mixed && part.from == at)
+        };
+        let before: Vec<Vec<T>> = self
+            .now
+            .iter()
+            .enumerate()
+            .map(|(at, values)| if mixed(at) { values.clone() } else { Vec::new() })
+            .collect();
+        for line in sums {
+            for entry in 0..self.now[line.to].len() {
+                let (i, j) = (entry / each, entry % each);
+                let value = |from: usize, is_mixed: bool| match is_mixed {
+                    true => {
+                        let old = &before[from];
+                        self.mixed(i, old[entry], |k| old[k * each + j])
+                    }
+                    false => self.now[from][entry],
+                };
+                let terms = line
+                    .parts
+                    .iter()
+                    .map(|part| factors[part.factor] * value(part.from, part.mixed));
+                let total = terms.reduce(|total, term| total + term);
+                self.now[line.to][entry] = total.unwrap_or(T::zero());
+            }
         }
     }
 
@@ -188,7 +244,7 @@ impl<T: Exponential> Emulation<T> {
 
     /// The rows of a minibatch.
     fn range(&self, batch: usize) -> std::ops::Range<usize> {
-        let Job { start, size, .. } = &self.plan.job;
+        let Common { start, size, .. } = &self.plan.job.common;
         start[batch] as usize..(start[batch] + size[batch]) as usize
     }
 
@@ -220,8 +276,15 @@ impl<T: Exponential> Emulation<T> {
         row.fold(own, |sum, at| sum + w[at] * (message(linked[at] as usize) - own))
     }
 
+    /// alpha, beta, lambda, gamma and tau.
+    fn steps(&self) -> [T; 5] {
+        let mut steps = Vec::new();
+        self.plan.steps(self.k, &mut steps);
+        std::array::from_fn(|at| steps[at])
+    }
+
     fn mix(&mut self) {
-        let [alpha, _, _, gamma, tau] = self.plan.steps(self.k);
+        let [alpha, _, _, gamma, tau] = self.steps();
         let (n, scheme, one) = (self.plan.job.n as usize, self.plan.job.scheme, T::one());
         let (mut new_x, mut new_y) = (self.now[X].clone(), self.now[Y].clone());
         for at in 0..new_x.len() {
@@ -253,39 +316,20 @@ impl<T: Exponential> Emulation<T> {
     }
 
     fn turn(&mut self) {
-        let [_, beta, lambda, _, _] = self.plan.steps(self.k);
-        let [theta, d, v, h, ..] = &mut self.now;
+        let [_, beta, lambda, _, _] = self.steps();
+        let [theta, d, v, h, ..] = &mut self.now[..] else { return };
         theta.iter_mut().zip(d).for_each(|(theta, d)| *theta -= beta * *d);
         v.iter_mut().zip(h).for_each(|(v, h)| *v -= lambda * *h);
     }
 
-    fn descend(&mut self) {
-        let [alpha, ..] = self.plan.steps(self.k);
-        let Job { m, both, .. } = self.plan.job;
-        let moved = |from: &[T], grad: &[T]| -> Vec<T> {
-            let length = from.len() / m as usize;
-            let entry = |at: usize| {
-                let (i, j) = (at / length, at % length);
-                self.mixed(i, from[at], |k| from[k * length + j]) - alpha * grad[at]
-            };
-            (0..from.len()).map(entry).collect()
-        };
-        let theta = moved(&self.now[THETA], &self.now[D]);
-        let x = (both == 1).then(|| moved(&self.now[X], &self.now[S]));
-        self.now[THETA] = theta;
-        if let Some(x) = x {
-            self.now[X] = x;
-        }
-    }
-
-    fn draw(&mut self) {
-        let Plan { job: Job { m, drawn, size, start, slot, full, seed: [low, high], .. }, .. } =
-            self.plan;
+    fn draw(&mut self, single: bool) {
+        let Common { m, drawn, size, start, slot, full, seed: [low, high], .. } =
+            self.plan.job.common;
         let seed = u64::from(low) | u64::from(high) << 32;
         for i in 0..m as usize {
             let mut stream = Stream::new(seed, Purpose::Sampling, i);
             for batch in 0..5 {
-                let side = usize::from(batch >= SIGMA1);
+                let side = usize::from(batch >= SIGMA1 && !single);
                 let (own, owned) = (&self.plan.own[side], &self.plan.owned[side]);
                 let (first, count) = (own[i], u64::from(own[i + 1] - own[i]));
                 stream.seek(self.k + 1, slot[batch]);
@@ -301,7 +345,7 @@ impl<T: Exponential> Emulation<T> {
     }
 
     fn forward(&mut self) {
-        let Job { n, drawn, units, features, tanh, .. } = self.plan.job;
+        let Common { n, drawn, units, features, tanh, .. } = self.plan.job.common;
         let (n, drawn, units) = (n as usize, drawn as usize, units as usize);
         let features = features as usize;
         let one = T::one();
@@ -321,7 +365,8 @@ impl<T: Exponential> Emulation<T> {
     }
 
     fn heads(&mut self) {
-        let Job { p: length, drawn, units, classes, tanh, size, start, .. } = self.plan.job;
+        let Common { p: length, drawn, units, classes, tanh, size, start, .. } =
+            self.plan.job.common;
         let (drawn, units, classes) = (drawn as usize, units as usize, classes as usize);
         let (length, one) = (length as usize, T::one());
         for at in 0..self.picks.len() {
@@ -375,7 +420,8 @@ impl<T: Exponential> Emulation<T> {
     }
 
     fn rows(&mut self) {
-        let Job { p, drawn, units, classes, ridge, .. } = self.plan.job;
+        let Common { p, drawn, units, classes, .. } = self.plan.job.common;
+        let ridge = self.plan.job.ridge;
         let (p, drawn, units) = (p as usize, drawn as usize, units as usize);
         let classes = classes as usize;
         for at in 0..self.now[THETA].len() {
@@ -395,7 +441,7 @@ impl<T: Exponential> Emulation<T> {
     }
 
     fn backward(&mut self) {
-        let Job { m, n, drawn, units, features, size, .. } = self.plan.job;
+        let Common { m, n, drawn, units, features, size, .. } = self.plan.job.common;
         let (n, drawn, units) = (n as usize, drawn as usize, units as usize);
         let features = features as usize;
         for i in 0..m as usize {
@@ -417,7 +463,8 @@ impl<T: Exponential> Emulation<T> {
     }
 
     fn scores(&mut self) {
-        let Job { p: length, drawn, features, classes, unit, .. } = self.plan.job;
+        let Common { p: length, drawn, features, classes, .. } = self.plan.job.common;
+        let unit = self.plan.job.unit;
         let (length, drawn, classes) = (length as usize, drawn as usize, classes as usize);
         let one = T::one();
         for at in 0..self.picks.len() {
@@ -472,7 +519,7 @@ impl<T: Exponential> Emulation<T> {
     }
 
     fn linear(&mut self) {
-        let Job { n, p, drawn, classes, .. } = self.plan.job;
+        let Common { n, p, drawn, classes, .. } = self.plan.job.common;
         let (n, p, drawn, classes) = (n as usize, p as usize, drawn as usize, classes as usize);
         for at in 0..self.now[THETA].len() {
             let (i, j) = (at / p, at % p);
@@ -501,7 +548,7 @@ impl<T: Exponential> Emulation<T> {
     }
 
     fn quadratic(&mut self) {
-        let Job { m, n, p, drawn, outputs, samples, size, .. } = self.plan.job;
+        let Common { m, n, p, drawn, outputs, samples, size, .. } = self.plan.job.common;
         let (n, p, outputs) = (n as usize, p as usize, outputs as usize);
         let [a, b, c, dd, e, r, q, noise_a, noise_b, gamma, phi, chi] = &self.plan.coefficients;
         for i in 0..m as usize {

@@ -1,4 +1,6 @@
-//! The parameters of the kernels: `Job` of kernels/job.cuh, field by field.
+//! The parameters of the kernels: `Common` of kernels/common.cuh and `Job` of kernels/job.cuh, field by field.
+
+use std::ops::{Deref, DerefMut};
 
 use lopa::math::real::Real;
 
@@ -19,12 +21,12 @@ impl Scalar for f64 {
 /// An address on the card; 0 means none.
 pub type Address = u64;
 
-/// See kernels/job.cuh.
+/// The first parameters of every kernel: see kernels/common.cuh.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Job<T: Real> {
+pub struct Common {
     pub x: [Address; 2],
-    pub y: [Address; 2],
+    pub y: [Address; 3],
     pub z: Address,
     pub s: Address,
     pub theta: Address,
@@ -41,16 +43,7 @@ pub struct Job<T: Real> {
     pub owned: [Address; 2],
     pub labels: Address,
     pub table: Address,
-    pub shift: Address,
     pub weights: Address,
-    pub hidden: Address,
-    pub slopes: Address,
-    pub errors: Address,
-    pub coefficients: [Address; 12],
-    pub rest: Address,
-    pub largest: Address,
-    pub unit: T,
-    pub ridge: T,
     pub m: u32,
     pub n: u32,
     pub p: u32,
@@ -62,16 +55,65 @@ pub struct Job<T: Real> {
     pub tanh: u32,
     pub outputs: u32,
     pub samples: u32,
+    pub bytes: u32,
+    pub drawn: u32,
+    pub blocks: u32,
     pub size: [u32; 5],
     pub start: [u32; 5],
     pub slot: [u32; 5],
     pub full: [u32; 5],
     pub block: [u32; 5],
-    pub drawn: u32,
-    pub blocks: u32,
-    pub bytes: u32,
-    pub both: u32,
+    pub side: [u32; 5],
     pub seed: [u32; 2],
+}
+
+impl Common {
+    /// The same with minibatches in another order.
+    pub fn ordered(self, order: [usize; 5]) -> Common {
+        let mut common = Common {
+            size: order.map(|at| self.size[at]),
+            slot: order.map(|at| self.slot[at]),
+            full: order.map(|at| self.full[at]),
+            side: order.map(|at| self.side[at]),
+            ..self
+        };
+        (common.drawn, common.blocks) = (0, 0);
+        for batch in 0..5 {
+            (common.start[batch], common.block[batch]) = (common.drawn, common.blocks);
+            common.drawn += common.size[batch];
+            common.blocks += common.size[batch].div_ceil(16);
+        }
+        common
+    }
+}
+
+/// See kernels/job.cuh.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Job<T: Real> {
+    pub common: Common,
+    pub shift: Address,
+    pub hidden: Address,
+    pub slopes: Address,
+    pub errors: Address,
+    pub coefficients: [Address; 12],
+    pub rest: Address,
+    pub unit: T,
+    pub ridge: T,
+}
+
+impl<T: Real> Deref for Job<T> {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        &self.common
+    }
+}
+
+impl<T: Real> DerefMut for Job<T> {
+    fn deref_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
 }
 
 #[cfg(test)]

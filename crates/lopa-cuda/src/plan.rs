@@ -1,15 +1,16 @@
 //! A run as plain arrays, for the card and for its emulation; refuses runs that neither supports.
 
-use lopa::algorithms::update_rule::{UpdateRule, XUpdate};
+use lopa::algorithms::update_rule::{Evaluation, UpdateRule, UsualRule, XUpdate};
 use lopa::data::{Features, Samples, Stock};
 use lopa::engine::Node;
 use lopa::engine::device::Program;
 use lopa::error::{Error, Result};
 use lopa::math::real::{Real, cast};
-use lopa::problem::form::{Form, Term};
-use lopa::problem::oracle::Batches;
+use lopa::problem::form::Form;
+use lopa::problem::oracle::{Batches, Draws};
 
-use crate::job::Job;
+use crate::job::{Common, Job};
+use crate::list::{Array, Arrays, List};
 
 /// The most classes that the kernels support.
 const CLASSES: usize = 64;
@@ -20,8 +21,8 @@ const ENTRIES: usize = 1 << 31;
 /// Numbers copied at a time.
 const AT_ONCE: usize = 1 << 20;
 
-/// The scheme of DGD in the kernels.
-pub const DESCENT: u32 = 4;
+/// The scheme of a listed rule in the kernels.
+pub const LISTED: u32 = 4;
 
 /// The variables in the order of the kernels; r of D-SOBA takes the place of y.
 pub const PLACES: [&str; 8] = ["theta", "d", "v", "h", "s", "z", "y", "x"];
@@ -40,13 +41,32 @@ pub enum Kind {
     Quadratic,
 }
 
+/// How an iteration moves.
+pub enum Rule {
+    Usual(UsualRule),
+    Listed(List),
+}
+
+/// Derivatives at a point.
+pub struct Evaluated<T: Real> {
+    /// The arrays of x, θ and v, and for d, h and s.
+    pub at: [usize; 3],
+    pub into: [usize; 3],
+    /// Whether all samples are g's.
+    pub single: bool,
+    /// All parameters, with the minibatches of this evaluation.
+    pub job: Job<T>,
+    /// Of the losses.
+    pub weights: Vec<T>,
+}
+
 /// A run as plain arrays.
 pub struct Plan<T: Real> {
     pub kind: Kind,
-    pub rule: UpdateRule,
+    pub rule: Rule,
     /// Iterations done.
     pub k: u64,
-    /// All scalar parameters.
+    /// All scalar parameters, with the minibatches of the first evaluation.
     pub job: Job<T>,
     pub links: Vec<u32>,
     pub linked: Vec<u32>,
@@ -58,14 +78,20 @@ pub struct Plan<T: Real> {
     pub labels: Vec<u32>,
     pub table: Table<T>,
     pub shift: Vec<T>,
+    /// Of the losses of the first evaluation.
     pub weights: Vec<T>,
     pub coefficients: [Vec<T>; 12],
-    /// The numbers of a node in each variable, in the order of [`PLACES`].
-    pub lengths: [usize; 8],
+    /// The arrays of a node, those of [`PLACES`] first, and their lengths.
+    pub arrays: Vec<Array>,
+    pub lengths: Vec<usize>,
+    /// The evaluations of an iteration.
+    pub evaluations: Vec<Evaluated<T>>,
     /// Halves of each number in products on tensor cores: 2, or 1 where less precision will do.
     pub terms: u32,
-    /// The index in [`PLACES`] of each of the algorithm's variables.
-    places: Vec<usize>,
+    /// c of the losses of g and f, of each node.
+    scales: Vec<[f64; 2]>,
+    /// The arrays of each of the algorithm's variables, and where it starts in them.
+    variables: Vec<Vec<usize>>,
 }
 
 pub fn refused(why: impl std::fmt::Display) -> Error {
@@ -74,29 +100,58 @@ pub fn refused(why: impl std::fmt::Display) -> Error {
         .hint("change that, or run it on the processor: `device = \"cpu\"`")
 }
 
-/// The index in [`PLACES`].
-fn place(name: &str) -> Result<usize> {
-    let known = if name == "r" { "y" } else { name };
-    let found = PLACES.iter().position(|place| *place == known);
-    found.ok_or_else(|| refused(format!("the algorithm's variable `{name}` has no place there")))
-}
-
 impl<T: Real> Plan<T> {
     pub fn new(program: &Program<T>) -> Result<Plan<T>> {
         let Program { nodes, mixing, seed, k, rounds, .. } = *program;
         let rule = nodes[0].algorithm.update_rule().map_err(refused)?;
-        let variables = nodes[0].algorithm.variables();
-        let places: Vec<usize> =
-            variables.iter().map(|(name, _)| place(name)).collect::<Result<_>>()?;
-        let mut lengths = [0; 8];
-        for (&at, (_, values)) in places.iter().zip(&variables) {
-            lengths[at] = values.len();
+        let mut arrays = Arrays::new();
+        let evaluations = rule.evaluations();
+        let points: Vec<_> = evaluations.iter().map(|of| arrays.point(of)).collect();
+        let mut joined = Vec::new();
+        let (rule, draws, scheme) = match rule {
+            UpdateRule::Usual(rule) => {
+                joined.push(("r", vec!["y"]));
+                let scheme = match rule.x {
+                    XUpdate::Tracking => 0,
+                    XUpdate::Local => 1,
+                    XUpdate::Alone => 2,
+                    XUpdate::Combined => 3,
+                };
+                (Rule::Usual(rule), rule.draws, scheme)
+            }
+            UpdateRule::Listed(rule) => {
+                let list = List::new(&rule, &mut arrays);
+                joined = rule.joined;
+                (Rule::Listed(list), rule.draws, LISTED)
+            }
+        };
+        let mut variables = Vec::new();
+        let mut lengths = vec![0; arrays.0.len()];
+        let named = nodes[0].algorithm.variables();
+        for (name, _) in &named {
+            let own = vec![*name];
+            let names = joined.iter().find(|(known, _)| known == name).map_or(&own, |(_, of)| of);
+            let found = names.iter().map(|name| arrays.find(name)).collect::<Option<Vec<_>>>();
+            // What a list does not mention stays as it is.
+            let unmentioned = (scheme == LISTED).then(Vec::new);
+            let Some(numbers) = found.or(unmentioned) else {
+                let why = format!("the algorithm's variable `{name}` has no place there");
+                return Err(refused(why));
+            };
+            variables.push(numbers);
         }
-        if let XUpdate::Descent { .. } = rule.x {
-            // Buffers for d, v, h and s, which it does not keep.
-            let theta = lengths[0];
-            lengths[1..4].fill(theta);
-            lengths[4] = lengths[7];
+        let length = |name: &str| {
+            named.iter().find(|(known, _)| *known == name).map_or(0, |(_, values)| values.len())
+        };
+        let [n, p] = [length("x"), length("theta")];
+        // Listed rules also have arrays that are no variables.
+        let listed = scheme == LISTED;
+        for (at, array) in arrays.0.iter().enumerate() {
+            let used = at >= PLACES.len() || variables.iter().flatten().any(|&of| of == at);
+            let evaluated = points.iter().any(|(of, into)| of.contains(&at) || into.contains(&at));
+            if used || evaluated || listed {
+                lengths[at] = if array.wide { n } else { p };
+            }
         }
         let m = nodes.len();
         let mut links = vec![0];
@@ -108,23 +163,14 @@ impl<T: Real> Plan<T> {
             }
             links.push(linked.len() as u32);
         }
+        let seed = [seed as u32, (seed >> 32) as u32];
+        let (m, n, p) = (m as u32, n as u32, p as u32);
         let mut plan = Plan {
             kind: Kind::Quadratic,
             rule,
             k,
             job: Job {
-                m: m as u32,
-                n: lengths[7] as u32,
-                p: lengths[0] as u32,
-                scheme: match rule.x {
-                    XUpdate::Tracking => 0,
-                    XUpdate::Local => 1,
-                    XUpdate::Alone => 2,
-                    XUpdate::Combined => 3,
-                    XUpdate::Descent { .. } => DESCENT,
-                },
-                both: u32::from(rule.x == XUpdate::Descent { both: true }),
-                seed: [seed as u32, (seed >> 32) as u32],
+                common: Common { m, n, p, scheme, seed, ..Common::default() },
                 ..Job::default()
             },
             links,
@@ -137,42 +183,42 @@ impl<T: Real> Plan<T> {
             shift: Vec::new(),
             weights: Vec::new(),
             coefficients: Default::default(),
+            arrays: arrays.0,
             lengths,
+            evaluations: Vec::new(),
             terms: if rounds { 1 } else { 2 },
-            places,
+            scales: Vec::new(),
+            variables,
         };
-        plan.draw(program)?;
         plan.take_forms(nodes)?;
+        for (evaluation, (at, into)) in evaluations.iter().zip(points) {
+            let job = plan.drawn(program, evaluation, draws)?;
+            let (single, weights) = (evaluation.single, plan.weighed(&job, evaluation.single));
+            plan.evaluations.push(Evaluated { at, into, single, job, weights });
+        }
+        (plan.job, plan.weights) = (plan.evaluations[0].job, plan.evaluations[0].weights.clone());
         Ok(plan)
     }
 
-    /// The rows of the minibatches.
-    fn draw(&mut self, program: &Program<T>) -> Result<()> {
+    /// The minibatches of an evaluation: of d ξ₁, of h ξ₂ and ς₁, of s ξ₃ and ς₂.
+    fn drawn(&self, program: &Program<T>, evaluation: &Evaluation, draws: Draws) -> Result<Job<T>> {
         let Batches { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f } = program.batches;
-        let UpdateRule { draws, .. } = self.rule;
         let [xi1, xi2, xi3] = draws.xi;
         let [sigma1, sigma2] = draws.sigma;
         let samples: Vec<_> = program.nodes.iter().map(|node| node.oracle.samples()).collect();
-        let none = Some(0);
-        let all = match self.rule.x {
-            // DGD uses ∇_x g instead of ∇_x f, on the same samples as ∇_θ g.
-            XUpdate::Descent { .. } => [
-                (xi1, grad_g, 1),
-                (xi2, none, 1),
-                (xi3, none, 1),
-                (sigma1, none, 1),
-                (xi1, grad_g, 1),
-            ],
-            _ => [
-                (xi1, grad_g, 1),
-                (xi2, hess_g, 1),
-                (xi3, cross_g, 1),
-                (sigma1, grad_theta_f, 0),
-                (sigma2, grad_x_f, 0),
-            ],
-        };
-        let job = &mut self.job;
-        for (at, (draw, size, of)) in all.into_iter().enumerate() {
+        let [d, h, s] = evaluation.into.map(|array| array.is_some());
+        // ∇_x g in place of ∇_x f, on the same samples as ∇_θ g.
+        let of_x = if evaluation.single { (xi1, grad_g, 1) } else { (sigma2, grad_x_f, 0) };
+        let all = [
+            (d, (xi1, grad_g, 1)),
+            (h, (xi2, hess_g, 1)),
+            (s && !evaluation.single, (xi3, cross_g, 1)),
+            (h, (sigma1, grad_theta_f, 0)),
+            (s, of_x),
+        ];
+        let mut job = self.job;
+        for (at, (wanted, (draw, size, of))) in all.into_iter().enumerate() {
+            let size = if wanted { size } else { Some(0) };
             let count = |&(f, g): &(usize, usize)| if of == 0 { f } else { g };
             if size.is_none() && samples.iter().any(|node| count(node) != count(&samples[0])) {
                 return Err(refused(
@@ -182,11 +228,20 @@ impl<T: Real> Plan<T> {
             job.size[at] = size.unwrap_or(count(&samples[0])) as u32;
             job.full[at] = u32::from(size.is_none());
             job.slot[at] = draw.slot(program.shared);
-            (job.start[at], job.block[at]) = (job.drawn, job.blocks);
-            job.drawn += job.size[at];
-            job.blocks += job.size[at].div_ceil(16);
+            job.side[at] = u32::from(at >= 3);
         }
-        Ok(())
+        job.common = job.common.ordered([0, 1, 2, 3, 4]);
+        Ok(job)
+    }
+
+    /// c/b of each minibatch, of each node.
+    fn weighed(&self, job: &Job<T>, single: bool) -> Vec<T> {
+        let of_node = |&[g, f]: &[f64; 2]| {
+            let f = if single { g } else { f };
+            let c = [g, g, g, f, f];
+            std::array::from_fn::<T, 5, _>(|at| T::of(c[at] / f64::from(job.size[at])))
+        };
+        self.scales.iter().flat_map(of_node).collect()
     }
 
     fn take_forms(&mut self, nodes: &[Node<T>]) -> Result<()> {
@@ -240,10 +295,8 @@ impl<T: Real> Plan<T> {
                 Form::Linear { inner, outer, .. } | Form::Layer { inner, outer, .. },
                 Form::Linear { inner: first, .. } | Form::Layer { inner: first, .. },
             ) => {
-                // DGD's losses are all g's.
-                let outer = if self.job.scheme == DESCENT { &inner } else { &outer };
-                self.weigh(&inner, outer);
-                for (side, term) in [&inner, outer].into_iter().enumerate() {
+                self.scales.push([inner.c, outer.c]);
+                for (side, term) in [&inner, &outer].into_iter().enumerate() {
                     if !term.samples.beside(first.samples) {
                         return Err(refused("nodes whose samples are in different tables"));
                     }
@@ -254,13 +307,6 @@ impl<T: Real> Plan<T> {
             _ => return Err(refused("nodes with different problems")),
         }
         Ok(())
-    }
-
-    /// c/b of each minibatch.
-    fn weigh(&mut self, inner: &Term<T>, outer: &Term<T>) {
-        let c = [inner.c, inner.c, inner.c, outer.c, outer.c];
-        let weight = |at: usize| T::of(c[at] / f64::from(self.job.size[at]));
-        self.weights.extend((0..5).map(weight));
     }
 
     fn take_table(&mut self, samples: &Samples<T>) -> Result<()> {
@@ -308,13 +354,25 @@ impl<T: Real> Plan<T> {
         (links, linked, w)
     }
 
-    /// alpha, beta, lambda, gamma and tau of an iteration.
-    pub fn steps(&self, k: u64) -> [T; 5] {
-        let UpdateRule { alpha, beta, lambda, gamma, tau, .. } = self.rule;
-        [alpha, beta, lambda, gamma, tau].map(|step| T::of(step.at(k)))
+    /// alpha, beta, lambda, gamma and tau of an iteration; or the factors of a list.
+    pub fn steps(&self, k: u64, to: &mut Vec<T>) {
+        match &self.rule {
+            Rule::Usual(UsualRule { alpha, beta, lambda, gamma, tau, .. }) => {
+                to.extend([alpha, beta, lambda, gamma, tau].map(|step| T::of(step.at(k))));
+            }
+            Rule::Listed(list) => to.extend(list.factors.iter().map(|factor| T::of(factor(k)))),
+        }
     }
 
-    /// Passes the variable at this index of [`PLACES`] to `put`, for several nodes at a time, with
+    /// The list of a listed rule.
+    pub fn list(&self) -> Option<&List> {
+        match &self.rule {
+            Rule::Usual(_) => None,
+            Rule::Listed(list) => Some(list),
+        }
+    }
+
+    /// Passes the variable that this array is, or is a part of, to `put`, for several nodes at a time, with
     /// the number of the first node.
     pub fn hand_over(
         &self,
@@ -322,44 +380,55 @@ impl<T: Real> Plan<T> {
         at: usize,
         mut put: impl FnMut(usize, &[T]) -> Result<()>,
     ) -> Result<()> {
-        let Some(which) = self.places.iter().position(|&place| place == at) else {
+        let Some(which) = self.variables.iter().position(|arrays| arrays.contains(&at)) else {
             return Ok(());
         };
+        let before = self.variables[which].iter().take_while(|&&array| array != at);
+        let first = before.map(|&array| self.lengths[array]).sum::<usize>();
+        let own = first..first + self.lengths[at];
         let together = (AT_ONCE / self.lengths[at].max(1)).max(1);
         let mut values = Vec::with_capacity(together.min(nodes.len()) * self.lengths[at]);
         for (some, nodes) in nodes.chunks(together).enumerate() {
             values.clear();
-            nodes
-                .iter()
-                .for_each(|node| values.extend_from_slice(node.algorithm.variables()[which].1));
+            nodes.iter().for_each(|node| {
+                values.extend_from_slice(&node.algorithm.variables()[which].1[own.clone()]);
+            });
             put(some * together, &values)?;
         }
         Ok(())
     }
 
-    /// Copies the variables back to all nodes; `fetch` reads each by its index in [`PLACES`].
+    /// Copies the variables back to all nodes; `fetch` reads each array by its number.
     pub fn give_back(
         &self,
         nodes: &mut [Node<T>],
         mut fetch: impl FnMut(usize, &mut [T]) -> Result<()>,
     ) -> Result<()> {
         let mut all = Vec::new();
-        for (at, &place) in self.places.iter().enumerate() {
-            let length = self.lengths[place];
-            all.resize(nodes.len() * length, T::zero());
-            fetch(place, &mut all)?;
-            for (i, node) in nodes.iter_mut().enumerate() {
-                let to = node.algorithm.variables_mut().swap_remove(at).1;
-                to.copy_from_slice(&all[i * length..(i + 1) * length]);
+        for (which, arrays) in self.variables.iter().enumerate() {
+            let mut first = 0;
+            for &array in arrays {
+                let length = self.lengths[array];
+                all.resize(nodes.len() * length, T::zero());
+                fetch(array, &mut all)?;
+                for (i, node) in nodes.iter_mut().enumerate() {
+                    let to = node.algorithm.variables_mut().swap_remove(which).1;
+                    let own = &all[i * length..(i + 1) * length];
+                    to[first..first + length].copy_from_slice(own);
+                }
+                first += length;
             }
         }
         Ok(())
     }
 
-    /// Each node's sizes in the order of the algorithm's variables, from those in the order of
-    /// [`PLACES`].
+    /// Each node's sizes in the order of the algorithm's variables, from those of all arrays.
     pub fn sorted(&self, largest: &[f64]) -> Vec<Vec<f64>> {
-        let one = |sizes: &[f64]| self.places.iter().map(|&at| sizes[at]).collect();
-        largest.chunks_exact(PLACES.len()).map(one).collect()
+        let worse = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) };
+        let one = |sizes: &[f64]| {
+            let of = |arrays: &Vec<usize>| arrays.iter().map(|&at| sizes[at]).fold(0.0, worse);
+            self.variables.iter().map(of).collect()
+        };
+        largest.chunks_exact(self.arrays.len()).map(one).collect()
     }
 }

@@ -22,7 +22,9 @@
 use super::parts::estimator::average;
 use super::parts::steps::loopless_params;
 use super::prelude::*;
-use super::update_rule::{UpdateRule, XUpdate};
+use super::update_rule::{
+    Evaluation, ListedRule, Stage, UpdateRule, UsualRule, XUpdate, mixed, own, sum,
+};
 
 loopless_params! {
     /// D-SOBA's step sizes.
@@ -163,15 +165,34 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
 
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
         let DSobaParams { alpha, beta, lambda, gamma, order, .. } = self.params;
-        UpdateRule::serves(self.scope)?;
-        match order {
-            Order::First => Err("devices take no differences: `order = \"second\"` only"),
-            Order::Second => {
-                let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
-                let tau = 1.0.into();
-                Ok(UpdateRule { x: XUpdate::Combined, alpha, beta, lambda, gamma, tau, draws: TWO })
-            }
+        if order == Order::First {
+            return Err("devices take no differences: `order = \"second\"` only");
         }
+        let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
+        if self.scope == Scope::Personal {
+            let (x, tau, draws) = (XUpdate::Combined, 1.0.into(), TWO);
+            return Ok(UpdateRule::Usual(UsualRule { x, alpha, beta, lambda, gamma, tau, draws }));
+        }
+        let formed = |to, w, q, step: Schedule| sum(to, [own(w), own(q).by(move |k| -step.at(k))]);
+        let average = [own("r").by(move |k| 1.0 - gamma.at(k)), own("s").by(move |k| gamma.at(k))];
+        let stages = vec![
+            Stage::Update {
+                theta: vec![
+                    formed("sent_theta", "theta", "d", beta),
+                    formed("sent_v", "v", "h", lambda),
+                ],
+                x: vec![formed("sent_x", "x", "r", alpha)],
+            },
+            Stage::Update {
+                theta: vec![
+                    sum("theta", [mixed("sent_theta")]), // (10)
+                    sum("v", [mixed("sent_v")]),         // (11)
+                ],
+                x: vec![sum("x", [mixed("sent_x")]), sum("r", average)], // (9), (12)
+            },
+            Stage::Evaluate(Evaluation::directions()),
+        ];
+        Ok(UpdateRule::Listed(ListedRule { stages, joined: vec![], draws: TWO }))
     }
 
     variables! { DSoba { x, theta, v, r, now, steps, .. } =>

@@ -10,7 +10,7 @@
 //! variables, from differences of gradients.
 
 use super::prelude::*;
-use super::update_rule::{UpdateRule, XUpdate};
+use super::update_rule::{Evaluation, ListedRule, Stage, UpdateRule, mixed, own, sum};
 use crate::math::portable::hypot;
 use crate::math::real::{cast, norm};
 use crate::problem::Trains;
@@ -196,17 +196,16 @@ impl<T: Real> Algorithm<T> for Dgd<T> {
     }
 
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
-        let one: Schedule = 1.0.into(); // α is its only step
         let [alpha] = UpdateRule::given([self.params.alpha])?;
-        Ok(UpdateRule {
-            x: XUpdate::Descent { both: self.both },
-            alpha,
-            beta: one,
-            lambda: one,
-            gamma: one,
-            tau: one,
-            draws: TWO,
-        })
+        let moved = |w, q| vec![sum(w, [mixed(w), own(q).by(move |k| -alpha.at(k))])];
+        let stages = vec![
+            Stage::Evaluate(Evaluation::gradient("d", self.both.then_some("s"))),
+            Stage::Update {
+                theta: moved("theta", "d"),
+                x: if self.both { moved("x", "s") } else { vec![] },
+            },
+        ];
+        Ok(UpdateRule::Listed(ListedRule { stages, joined: vec![], draws: TWO }))
     }
 
     variables! { Dgd { x, theta, steps: Steps { rule, old: [grad, _], mean, .. }, .. } =>

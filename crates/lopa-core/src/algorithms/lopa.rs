@@ -20,7 +20,7 @@
 mod global;
 use super::parts::steps::loopless_params;
 use super::prelude::*;
-use super::update_rule::{UpdateRule, XUpdate};
+use super::update_rule::{UpdateRule, UsualRule, XUpdate};
 use global::Agreed;
 
 loopless_params! {
@@ -245,7 +245,6 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
     }
 
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
-        UpdateRule::serves(self.scope)?;
         let x = match self.scheme {
             Scheme::GradientTracking => XUpdate::Tracking,
             Scheme::LocalGradient => XUpdate::Local,
@@ -253,7 +252,11 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
         };
         let LopaParams { alpha, beta, lambda, gamma, tau, .. } = self.params;
         let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
-        Ok(UpdateRule { x, alpha, beta, lambda, gamma, tau, draws: FIVE })
+        let usual = UsualRule { x, alpha, beta, lambda, gamma, tau, draws: FIVE };
+        Ok(match self.scope {
+            Scope::Personal => UpdateRule::Usual(usual),
+            Scope::Global => UpdateRule::Listed(global::rule(usual, self.of_theta.lazy)),
+        })
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

@@ -19,6 +19,7 @@
 
 use super::dgd::{Curve, DgdParams, gradient, single, single_level_cost, single_steps};
 use super::prelude::*;
+use super::update_rule::{Evaluation, ListedRule, Stage, Sum, UpdateRule, mixed, own, sum};
 
 /// Which companion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -241,11 +242,69 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
         own.into_iter().chain(found.into_iter().filter(|(_, of)| !of.is_empty())).collect()
     }
 
+    fn update_rule(&self) -> Result<UpdateRule, &'static str> {
+        let [alpha] = UpdateRule::given([self.alpha])?;
+        let both = self.moving > self.p;
+        let listed = |of: fn(Scheme, Schedule, [&'static str; 5]) -> Vec<Sum>| Stage::Update {
+            theta: of(
+                self.scheme,
+                alpha,
+                ["theta", "y_theta", "q_theta", "old_theta", "psi_theta"],
+            ),
+            x: match both {
+                true => of(self.scheme, alpha, ["x", "y_x", "q_x", "old_x", "psi_x"]),
+                false => vec![],
+            },
+        };
+        let evaluate = Evaluation::gradient("q_theta", both.then_some("q_x"));
+        let stages = vec![listed(before), Stage::Evaluate(evaluate), listed(after)];
+        let joined =
+            [("y", ["y_theta", "y_x"]), ("q", ["q_theta", "q_x"]), ("psi", ["psi_theta", "psi_x"])];
+        let parts = if both { 2 } else { 1 };
+        let joined = joined.map(|(name, arrays)| (name, arrays[..parts].to_vec())).to_vec();
+        Ok(UpdateRule::Listed(ListedRule { stages, joined, draws: TWO }))
+    }
+
     fn mean_theta(&self) -> Option<&[T]> {
         self.steps.mean()
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {
         (self.scheme == Scheme::GradientTracking).then_some((&self.y[..], &self.q[..]))
+    }
+}
+
+/// What comes before q⁺ in an iteration, as a list for devices.
+fn before(scheme: Scheme, alpha: Schedule, [w, y, q, old, _]: [&'static str; 5]) -> Vec<Sum> {
+    let keep = sum(old, [own(q)]);
+    let moved = match scheme {
+        Scheme::GradientTracking => sum(w, [mixed(w), own(y).by(move |k| -alpha.at(k))]),
+        Scheme::Extra => return vec![keep],
+        Scheme::ExactDiffusion => sum(w, [own(y).times(0.5), mixed(y).times(0.5)]),
+    };
+    vec![moved, keep]
+}
+
+/// What comes after it.
+fn after(scheme: Scheme, alpha: Schedule, [w, y, q, old, psi]: [&'static str; 5]) -> Vec<Sum> {
+    let later = |k: u64| f64::from(u8::from(k > 0));
+    match scheme {
+        Scheme::GradientTracking => vec![sum(y, [mixed(y), own(q), own(old).times(-1.0)])],
+        Scheme::Extra => {
+            let moved = [
+                own(w).by(later),
+                mixed(w),
+                own(y).by(move |k| -later(k)),
+                own(q).by(move |k| -alpha.at(k)),
+                own(old).by(move |k| if k > 0 { alpha.at(k - 1) } else { 0.0 }),
+            ];
+            let half = [own(psi).times(0.5), mixed(w).times(0.5)];
+            vec![sum(psi, [own(w)]), sum(w, moved), sum(y, half)]
+        }
+        Scheme::ExactDiffusion => {
+            let down = own(q).by(move |k| -alpha.at(k + 1));
+            let ahead = [own(w).times(2.0), down.clone(), own(psi).times(-1.0)];
+            vec![sum(y, ahead), sum(psi, [own(w), down])]
+        }
     }
 }

@@ -17,6 +17,7 @@
 use super::parts::consensus::{add_change, combine, project, relax};
 use super::parts::steps::loopless_params;
 use super::prelude::*;
+use super::update_rule::{Evaluation, ListedRule, Stage, UpdateRule, mixed, own, sum};
 
 loopless_params! {
     /// SLDBO's step sizes.
@@ -143,6 +144,39 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
     variables! { Sldbo { x, theta, v, now, tx, t_theta, tv, steps, .. } =>
         "theta": theta, "d": now.d, "t_theta": t_theta, "v": v, "h": now.h, "tv": tv, "s": now.s,
         "tx": tx, "x": x, "rule": steps.rule, "mean_theta": steps.mean,
+    }
+
+    fn update_rule(&self) -> Result<UpdateRule, &'static str> {
+        let SldboParams { alpha, beta, lambda, radius, .. } = self.params;
+        if radius.is_some() {
+            return Err("devices do not project v: leave `radius` out");
+        }
+        let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
+        let levels = [
+            ("x", "tx", "s", "old_s", alpha),
+            ("theta", "t_theta", "d", "old_d", beta),
+            ("v", "tv", "h", "old_h", lambda),
+        ];
+        let [mut before, mut after] = [(); 2].map(|()| [vec![], vec![]]);
+        for (level, (w, t, q, old, step)) in levels.into_iter().enumerate() {
+            let shared = level == 0 || self.scope == Scope::Global;
+            let (first, then) = (&mut before[level.min(1)], &mut after[level.min(1)]);
+            let from = if shared { mixed(w) } else { own(w) };
+            first.push(sum(w, [from, own(t).by(move |k| -step.at(k))]));
+            if shared {
+                first.extend([sum(t, [mixed(t)]), sum(old, [own(q)])]);
+                then.push(sum(t, [own(t), own(q), own(old).times(-1.0)]));
+            } else {
+                then.push(sum(t, [own(q)]));
+            }
+        }
+        let [[x_before, theta_before], [x_after, theta_after]] = [before, after];
+        let stages = vec![
+            Stage::Update { theta: theta_before, x: x_before },
+            Stage::Evaluate(Evaluation::directions()),
+            Stage::Update { theta: theta_after, x: x_after },
+        ];
+        Ok(UpdateRule::Listed(ListedRule { stages, joined: vec![], draws: FIVE }))
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

@@ -26,6 +26,7 @@ use super::parts::consensus::{add_change, dual};
 use super::parts::estimator::average;
 use super::parts::steps::loopless_params;
 use super::prelude::*;
+use super::update_rule::{Evaluation, ListedRule, Stage, Sum, UpdateRule, mixed, own, sum};
 
 loopless_params! {
     /// SPARKLE's step sizes and strategies.
@@ -127,6 +128,53 @@ impl<T: Real> Level<T> {
                 self.value.copy_from_slice(ww);
                 self.memory.copy_from_slice(wy);
             }
+        }
+    }
+}
+
+/// One of x, θ, v on a device: the names of its arrays, and its step size.
+#[derive(Clone, Copy)]
+struct Listed {
+    strategy: Strategy,
+    shared: bool,
+    names: [&'static str; 5], // w, q, and the memory of the strategy: ψ, M or y; ahead; last
+    eta: Schedule,
+    ahead: u64, // iterations from the evaluation of q to its use
+}
+
+impl Listed {
+    /// As [`Level::adapt`].
+    fn adapt(self) -> Vec<Sum> {
+        let Listed { strategy, shared, names: [w, q, memory, ahead, last], eta, ahead: later } =
+            self;
+        let down = |q| own(q).by(move |k| -eta.at(k + later));
+        match strategy {
+            _ if !shared => vec![sum(w, [own(w), down(q)])],
+            Strategy::Ed => vec![
+                sum(ahead, [own(w).times(2.0), down(q), own(memory).times(-1.0)]),
+                sum(memory, [own(w), down(q)]),
+            ],
+            Strategy::Extra => vec![sum(ahead, [own(q).by(move |k| eta.at(k + later))])],
+            Strategy::Gt => vec![
+                sum(memory, [own(memory), own(q), own(last).times(-1.0)]),
+                sum(last, [own(q)]),
+                sum(ahead, [own(w), down(memory)]),
+            ],
+        }
+    }
+
+    /// As [`Level::combine`]; nothing where it is not mixed.
+    fn combine(self) -> Vec<Sum> {
+        let Listed { strategy, shared, names: [w, _, memory, ahead, _], .. } = self;
+        let later = |k: u64| f64::from(u8::from(k > 0));
+        match strategy {
+            _ if !shared => vec![],
+            Strategy::Ed => vec![sum(w, [mixed(ahead)])],
+            Strategy::Extra => vec![
+                sum(memory, [own(memory), own(w).by(later), mixed(w).by(move |k| -later(k))]),
+                sum(w, [mixed(w), own(ahead).times(-1.0), own(memory).times(-1.0)]),
+            ],
+            Strategy::Gt => vec![sum(w, [mixed(ahead)]), sum(memory, [mixed(memory)])],
         }
     }
 }
@@ -248,6 +296,49 @@ impl<T: Real> Algorithm<T> for Sparkle<T> {
         "memory_theta": theta.memory, "memory_v": v.memory, "memory_x": x.memory,
         "ahead_x": x.ahead, "last_theta": theta.last, "last_v": v.last, "last_x": x.last,
         "rule": rule, "rule_d": d, "rule_h": h, "mean_theta": mean,
+    }
+
+    fn update_rule(&self) -> Result<UpdateRule, &'static str> {
+        let SparkleParams { alpha, beta, lambda, gamma, upper, lower, .. } = self.params;
+        let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
+        let shared = self.levels[THETA].shared;
+        let x = Listed {
+            strategy: upper,
+            shared: true,
+            names: ["x", "r", "memory_x", "ahead_x", "last_x"],
+            eta: alpha,
+            ahead: 1,
+        };
+        let theta = Listed {
+            strategy: lower,
+            shared,
+            names: ["theta", "d", "memory_theta", "ahead_theta", "last_theta"],
+            eta: beta,
+            ahead: 0,
+        };
+        let v = Listed { names: ["v", "h", "memory_v", "ahead_v", "last_v"], eta: lambda, ..theta };
+        let only = |which: usize| {
+            let all = Evaluation::directions();
+            let into = std::array::from_fn(|at| all.into[at].filter(|_| at == which));
+            Stage::Evaluate(Evaluation { into, ..all })
+        };
+        let inner = |sums| Stage::Update { theta: sums, x: vec![] };
+        let average =
+            [own("r").by(move |k| 1.0 - gamma.at(k + 1)), own("s").by(move |k| gamma.at(k + 1))];
+        let mut last = vec![sum("r", average)];
+        last.extend(x.adapt());
+        let stages = vec![
+            Stage::Update { theta: vec![], x: x.combine() },
+            only(0), // d
+            inner(theta.adapt()),
+            inner(theta.combine()),
+            only(1), // h
+            inner(v.adapt()),
+            inner(v.combine()),
+            only(2), // s
+            Stage::Update { theta: vec![], x: last },
+        ];
+        Ok(UpdateRule::Listed(ListedRule { stages, joined: vec![], draws: FIVE }))
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

@@ -1,13 +1,47 @@
-//! The update rule of a method without inner loops, for a device that computes its iterations.
+//! An iteration of a method without inner loops as data, for a device that computes it.
+
+use std::sync::Arc;
 
 use crate::math::schedule::Schedule;
 use crate::problem::oracle::Draws;
-use crate::problem::scope::Scope;
 
-/// The updates of x, θ and v in the personal scope. All but DGD's end with a request for d, h and
-/// s.
+/// An iteration.
+pub enum UpdateRule {
+    /// LoPA or D-SOBA in the personal scope, which devices have kernels for.
+    Usual(UsualRule),
+    /// Any other method: sums and evaluations, in order.
+    Listed(ListedRule),
+}
+
+impl UpdateRule {
+    /// The step sizes, if they are given: no device finds them.
+    pub fn given<const N: usize>(
+        steps: [Option<Schedule>; N],
+    ) -> Result<[Schedule; N], &'static str> {
+        match steps.iter().all(Option::is_some) {
+            true => Ok(steps.map(|step| step.expect("all are given"))),
+            false => Err("devices find no step sizes: give `alpha`, `beta` and `lambda`"),
+        }
+    }
+
+    /// The evaluations of an iteration.
+    pub fn evaluations(&self) -> Vec<Evaluation> {
+        match self {
+            UpdateRule::Usual(_) => vec![Evaluation::directions()],
+            UpdateRule::Listed(rule) => {
+                let found = |stage: &Stage| match stage {
+                    Stage::Evaluate(evaluation) => Some(evaluation.clone()),
+                    Stage::Update { .. } => None,
+                };
+                rule.stages.iter().filter_map(found).collect()
+            }
+        }
+    }
+}
+
+/// The updates of x, θ and v, then d, h and s at the new point.
 #[derive(Debug, Clone, Copy)]
-pub struct UpdateRule {
+pub struct UsualRule {
     /// How x moves.
     pub x: XUpdate,
     /// Step size of x.
@@ -24,26 +58,6 @@ pub struct UpdateRule {
     pub draws: Draws,
 }
 
-impl UpdateRule {
-    /// Refuses the global scope, which no device serves.
-    pub fn serves(scope: Scope) -> Result<(), &'static str> {
-        match scope {
-            Scope::Personal => Ok(()),
-            Scope::Global => Err("devices serve the personal scope only"),
-        }
-    }
-
-    /// The step sizes, if they are given: no device finds them.
-    pub fn given<const N: usize>(
-        steps: [Option<Schedule>; N],
-    ) -> Result<[Schedule; N], &'static str> {
-        match steps.iter().all(Option::is_some) {
-            true => Ok(steps.map(|step| step.expect("all are given"))),
-            false => Err("devices find no step sizes: give `alpha`, `beta` and `lambda`"),
-        }
-    }
-}
-
 /// How x moves; the formulas are in the files of the algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum XUpdate {
@@ -55,9 +69,105 @@ pub enum XUpdate {
     Alone,
     /// `d-soba`; variables x and r.
     Combined,
-    /// `dgd`; variables θ and x.
-    Descent {
-        /// Whether x also moves.
-        both: bool,
+}
+
+/// An iteration as a list. Arrays have names; a variable of the algorithm is the array of its name.
+pub struct ListedRule {
+    /// The stages, in order.
+    pub stages: Vec<Stage>,
+    /// Variables that are several arrays, one after the other.
+    pub joined: Vec<(&'static str, Vec<&'static str>)>,
+    /// The minibatches of the evaluations.
+    pub draws: Draws,
+}
+
+/// A part of an iteration.
+pub enum Stage {
+    /// Sums of arrays as long as θ, and as long as x, each computed in order.
+    Update {
+        /// Of arrays as long as θ.
+        theta: Vec<Sum>,
+        /// Of arrays as long as x.
+        x: Vec<Sum>,
     },
+    /// Derivatives at a point.
+    Evaluate(Evaluation),
+}
+
+/// Derivatives at a point.
+#[derive(Debug, Clone)]
+pub struct Evaluation {
+    /// The arrays of x, θ and v.
+    pub at: [&'static str; 3],
+    /// The arrays for d, h and s; `None` where it is not wanted.
+    pub into: [Option<&'static str>; 3],
+    /// Whether s is ∇_x g on the samples of d, as single-level methods need it.
+    pub single: bool,
+    /// The first iteration that needs them: before it, they have no effect and are not counted.
+    pub from: u64,
+}
+
+impl Evaluation {
+    /// d, h and s at (x, θ, v).
+    pub fn directions() -> Evaluation {
+        let into = ["d", "h", "s"].map(Some);
+        Evaluation { at: ["x", "theta", "v"], into, single: false, from: 0 }
+    }
+
+    /// ∇_θ g, and ∇_x g if there is an array for it, at (x, θ).
+    pub fn gradient(of_theta: &'static str, of_x: Option<&'static str>) -> Evaluation {
+        let (at, into) = (["x", "theta", "v"], [Some(of_theta), None, of_x]);
+        Evaluation { at, into, single: true, from: 0 }
+    }
+}
+
+/// `to` ← the sum of some terms. A term of the same stage that is mixed has the value before the stage; any
+/// other has the latest.
+#[derive(Clone)]
+pub struct Sum {
+    /// The array that it is written to.
+    pub to: &'static str,
+    /// The terms.
+    pub terms: Vec<Term>,
+}
+
+/// An array, or Σ_j w_ij of it, times a number.
+#[derive(Clone)]
+pub struct Term {
+    /// The array.
+    pub from: &'static str,
+    /// Whether it is Σ_j w_ij of it.
+    pub mixed: bool,
+    /// The number, in iteration k.
+    pub factor: Factor,
+}
+
+/// A number that depends on the iteration.
+pub type Factor = Arc<dyn Fn(u64) -> f64 + Send + Sync>;
+
+/// `to` ← the sum of these terms.
+pub fn sum(to: &'static str, terms: impl IntoIterator<Item = Term>) -> Sum {
+    Sum { to, terms: terms.into_iter().collect() }
+}
+
+/// An array.
+pub fn own(from: &'static str) -> Term {
+    Term { from, mixed: false, factor: Arc::new(|_| 1.0) }
+}
+
+/// Σ_j w_ij of an array.
+pub fn mixed(from: &'static str) -> Term {
+    Term { mixed: true, ..own(from) }
+}
+
+impl Term {
+    /// The same times a number that depends on the iteration.
+    pub fn by(self, factor: impl Fn(u64) -> f64 + Send + Sync + 'static) -> Term {
+        Term { factor: Arc::new(factor), ..self }
+    }
+
+    /// The same times a number.
+    pub fn times(self, factor: f64) -> Term {
+        self.by(move |_| factor)
+    }
 }

@@ -23,6 +23,7 @@ use super::parts::consensus::{relax, track};
 use super::parts::estimator::storm;
 use super::parts::steps::loopless_params;
 use super::prelude::*;
+use super::update_rule::{Evaluation, ListedRule, Stage, Sum, UpdateRule, mixed, own, sum};
 
 loopless_params! {
     /// The parameters of Zhang et al.
@@ -290,6 +291,71 @@ impl<T: Real> Algorithm<T> for Zhang<T> {
         "c": v.estimate, "Zc": v.tracker, "x": x.value, "u": x.estimate, "Zu": x.tracker,
         "theta_old": theta.old, "v_old": v.old, "x_old": x.old,
         "rule": steps.rule, "mean_theta": steps.mean,
+    }
+
+    fn update_rule(&self) -> Result<UpdateRule, &'static str> {
+        let ZhangParams { eta, alpha, beta, lambda, gamma, order, .. } = self.params;
+        let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
+        let at = ["x", "theta", "v"];
+        let old_at = ["x_old", "theta_old", "v_old"];
+        let names = [
+            ["theta", "theta_old", "e", "Ze", "d", "old_d", "before_e"],
+            ["v", "v_old", "c", "Zc", "h", "old_h", "before_c"],
+            ["x", "x_old", "u", "Zu", "s", "old_s", "before_u"],
+        ];
+        let moved = |level: usize| -> Vec<Sum> {
+            let ([w, old, _, tracker, ..], step) = (names[level], [beta, lambda, alpha][level]);
+            let down = own(tracker).by(move |k| -step.at(k) * eta);
+            let kept = match self.shared(level) {
+                true => vec![own(w).times(1.0 - eta), mixed(w).times(eta)],
+                false => vec![own(w)],
+            };
+            vec![sum(old, [own(w)]), sum(w, kept.into_iter().chain([down]))]
+        };
+        // In the first iteration of the alternating form, E = Z = D: nothing is old.
+        let first = u64::from(order == Order::Alternating);
+        let weight = move |k: u64| if k < first { 0.0 } else { 1.0 - gamma.at(k) };
+        let refreshed = |level: usize| -> Vec<Sum> {
+            let [_, _, e, tracker, new, old, before] = names[level];
+            let storm = [own(e).by(weight), own(old).by(move |k| -weight(k)), own(new)];
+            let tracked = match self.shared(level) {
+                true => vec![mixed(tracker), own(e), own(before).times(-1.0)],
+                false => vec![own(e)],
+            };
+            vec![sum(before, [own(e)]), sum(e, storm), sum(tracker, tracked)]
+        };
+        let evaluated = |which: &[usize]| {
+            let into = |place: usize| {
+                let of = |level: usize| which.contains(&level).then_some(names[level][place]);
+                [of(THETA), of(V), of(X)]
+            };
+            let old = Evaluation { at: old_at, into: into(5), single: false, from: first };
+            let new = Evaluation { at, into: into(4), single: false, from: 0 };
+            [Stage::Evaluate(old), Stage::Evaluate(new)]
+        };
+        let of = |level: usize, sums: Vec<Sum>| match level {
+            X => Stage::Update { theta: vec![], x: sums },
+            _ => Stage::Update { theta: sums, x: vec![] },
+        };
+        let mut stages = Vec::new();
+        match order {
+            Order::Simultaneous => {
+                let all = |of: &dyn Fn(usize) -> Vec<Sum>| Stage::Update {
+                    theta: [of(THETA), of(V)].concat(),
+                    x: of(X),
+                };
+                stages.push(all(&moved));
+                stages.extend(evaluated(&[THETA, V, X]));
+                stages.push(all(&refreshed));
+            }
+            Order::Alternating => {
+                for level in THETA..=X {
+                    stages.extend(evaluated(&[level]));
+                    stages.push(of(level, [refreshed(level), moved(level)].concat()));
+                }
+            }
+        }
+        Ok(UpdateRule::Listed(ListedRule { stages, joined: vec![], draws: FIVE }))
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

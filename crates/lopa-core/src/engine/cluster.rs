@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::ThreadPool;
 
 use super::delivery::{Carried, Delivery, Parcels, Workers};
-use super::device::{DeviceRun, count_derivatives};
+use super::device::{DeviceRun, OnDevice};
 use super::expect::Expect;
 use super::refusal::Refusal;
 use super::timing::Timing;
@@ -34,7 +34,7 @@ pub struct Cluster<'a, T: Real> {
     progress: Progress,
     transport: &'a mut dyn Transport,
     together: Option<Box<dyn Together<T>>>,
-    device: Option<Box<dyn DeviceRun<T>>>,
+    device: Option<OnDevice<T>>,
     timing: Option<Timing<'a>>,
 }
 
@@ -132,7 +132,7 @@ impl<'a, T: Real> Cluster<'a, T> {
 
     /// Lets a device compute the iterations; it has taken over these nodes.
     pub fn done_by(mut self, device: Option<Box<dyn DeviceRun<T>>>) -> Self {
-        self.device = device;
+        self.device = device.map(|run| OnDevice::new(run, &self.team.nodes));
         self
     }
 
@@ -145,14 +145,18 @@ impl<'a, T: Real> Cluster<'a, T> {
     #[inline(never)] // its instructions are counted by this name: bench/instructions
     pub fn advance(&mut self) -> Result<()> {
         if let Some(device) = &mut self.device {
-            device.advance()?;
-            count_derivatives(&mut self.team.nodes);
-            self.count(0);
+            device.run.advance()?;
+            device.count_derivatives(self.progress.k, &mut self.team.nodes);
+            let mut e = 0;
+            while let Some(&length) = self.device.as_ref().and_then(|d| d.lengths.get(e)) {
+                self.count(e, length);
+                e += 1;
+            }
         } else {
             let exchanges = self.team.nodes[0].algorithm.exchanges();
             for e in 0..exchanges {
                 self.exchange(Round { k: self.progress.k, e }, exchanges)?;
-                self.count(e);
+                self.count(e, self.messages[0].values().len() as u64);
                 std::mem::swap(&mut self.messages, &mut self.team.next);
             }
         }
@@ -184,9 +188,8 @@ impl<'a, T: Real> Cluster<'a, T> {
         team.check()
     }
 
-    /// Counts the cost of exchange `e`, and advances the clocks by it.
-    fn count(&mut self, e: usize) {
-        let length = self.messages[0].values().len() as u64;
+    /// Counts the cost of exchange `e`, in which each node sends `length` numbers, and advances the clocks by it.
+    fn count(&mut self, e: usize, length: u64) {
         let Carried { floats, bytes, message, tally } = self.delivery.end(e, length);
         if let Some(timing) = &mut self.timing {
             let Progress { k, exchanges, .. } = self.progress;
@@ -219,20 +222,20 @@ impl<'a, T: Real> Cluster<'a, T> {
 
     /// Waits until the device, if there is one, has finished all iterations that were begun.
     pub fn wait(&mut self) -> Result<()> {
-        self.device.as_mut().map_or(Ok(()), |device| device.wait())
+        self.device.as_mut().map_or(Ok(()), |device| device.run.wait())
     }
 
     /// Copies the variables back from the device, if there is one.
     pub fn fetch(&mut self) -> Result<()> {
         let nodes = &mut self.team.nodes;
-        self.device.as_mut().map_or(Ok(()), |device| device.fetch(nodes))
+        self.device.as_mut().map_or(Ok(()), |device| device.run.fetch(nodes))
     }
 
     /// The largest entry of each variable of the nodes of this process; NaN if an entry is not
     /// finite.
     pub fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
         match &mut self.device {
-            Some(device) => device.sizes(),
+            Some(device) => device.run.sizes(),
             None => Ok(self.team.nodes.iter().map(Node::sizes).collect()),
         }
     }

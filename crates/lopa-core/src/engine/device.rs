@@ -8,11 +8,12 @@
 //! [`UpdateRule`]: crate::algorithms::update_rule::UpdateRule
 
 use super::Node;
-use crate::algorithms::update_rule::XUpdate;
+use crate::algorithms::update_rule::Evaluation;
 use crate::config::{Entry, NoParams, Registry};
 use crate::error::Result;
 use crate::math::real::{Both, Family, Real};
 use crate::network::Mixing;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::oracle::Batches;
 
 use std::sync::Arc;
@@ -48,13 +49,35 @@ pub trait DeviceRun<T: Real>: Send {
     fn sizes(&mut self) -> Result<Vec<Vec<f64>>>;
 }
 
-/// Counts the derivatives that a device computed in an iteration.
-pub(super) fn count_derivatives<T: Real>(nodes: &mut [Node<T>]) {
-    let moves = nodes[0].algorithm.update_rule().map(|rule| rule.x);
-    nodes.iter_mut().for_each(|node| match moves {
-        Ok(XUpdate::Descent { both }) => node.oracle.count_gradients(both),
-        _ => node.oracle.count_directions(),
-    });
+/// The device of a run, with the cost of an iteration as the processor would count it.
+pub(super) struct OnDevice<T: Real> {
+    pub run: Box<dyn DeviceRun<T>>,
+    /// The numbers that a node sends in each exchange.
+    pub lengths: Vec<u64>,
+    evaluations: Vec<Evaluation>,
+}
+
+impl<T: Real> OnDevice<T> {
+    pub fn new(run: Box<dyn DeviceRun<T>>, nodes: &[Node<T>]) -> OnDevice<T> {
+        let algorithm = &nodes[0].algorithm;
+        let evaluations = algorithm.update_rule().map(|rule| rule.evaluations());
+        let length = |e: usize| {
+            let mut out = Outbox::default();
+            algorithm.share(Round { k: 0, e }, &mut out);
+            out.values().len() as u64
+        };
+        let lengths = (0..algorithm.exchanges()).map(length).collect();
+        OnDevice { run, lengths, evaluations: evaluations.unwrap_or_default() }
+    }
+
+    /// Counts the derivatives of iteration `k`.
+    pub fn count_derivatives(&self, k: u64, nodes: &mut [Node<T>]) {
+        for evaluation in self.evaluations.iter().filter(|evaluation| k >= evaluation.from) {
+            let wanted = evaluation.into.map(|array| array.is_some());
+            let count = |node: &mut Node<T>| node.oracle.count(wanted, evaluation.single);
+            nodes.iter_mut().for_each(count);
+        }
+    }
 }
 
 /// Where iterations are computed: the choice of `device` in a file.

@@ -380,22 +380,26 @@ impl<T: Real> Oracle<T> {
         (self.part.samples_f(), self.part.samples_g())
     }
 
-    /// Counts directions that a device computed.
-    pub fn count_directions(&mut self) {
+    /// Counts the derivatives of d, h and s that a device computed, those that are `wanted`; `single` if s is
+    /// ∇_x g.
+    pub fn count(&mut self, [d, h, s]: [bool; 3], single: bool) {
         let (f, g) = self.samples();
         let Batches { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f } = self.batches;
-        let inner = [grad_g, hess_g, cross_g].map(|size| size.unwrap_or(g));
-        let outer = [grad_theta_f, grad_x_f].map(|size| size.unwrap_or(f));
-        let samples = inner.iter().chain(&outer).sum::<usize>() as u64;
-        self.counts += Counts { samples, ..ONCE };
-    }
-
-    /// Counts the gradients of g that a device computed, with respect to θ and perhaps x.
-    pub fn count_gradients(&mut self, both: bool) {
-        let size = self.batches.grad_g.unwrap_or(self.part.samples_g()) as u64;
-        let grad_x_g = u64::from(both);
-        let samples = size * (1 + grad_x_g);
-        self.counts += Counts { grad_theta_g: 1, grad_x_g, samples, ..Counts::default() };
+        let counted = [
+            (d, grad_g, g),
+            (h, hess_g, g),
+            (s && !single, cross_g, g),
+            (h, grad_theta_f, f),
+            (s && !single, grad_x_f, f),
+            (s && single, grad_g, g),
+        ];
+        let samples = counted.map(|(counts, size, all)| match counts {
+            true => size.unwrap_or(all) as u64,
+            false => 0,
+        });
+        let [d, h, cross, of_theta, of_x, single] = counted.map(|(counts, ..)| u64::from(counts));
+        self.counts +=
+            Counts::from_array([d, h, cross, of_theta, of_x, single, samples.iter().sum()]);
     }
 
     /// The problem's part, for calls without a minibatch.

@@ -16,7 +16,7 @@ use super::shape::Shape;
 use crate::emulate::Emulation;
 use crate::exponential::Exponential;
 use crate::halves::{half, power_below, split};
-use crate::job::Job;
+use crate::job::Common;
 use crate::plan::{Plan, Table};
 
 /// What x is multiplied by before it is split; what makes a byte a half.
@@ -76,7 +76,7 @@ struct Row {
 fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
     let shape = Shape::new(&run.plan);
     let stored = Stored::new(&run.plan, &shape);
-    let Job { n, p, classes, tanh, drawn, start, size, .. } = run.plan.job;
+    let Common { n, p, classes, tanh, drawn, start, size, .. } = run.plan.job.common;
     let [n, p, classes, drawn] = [n, p, classes, drawn].map(|count| count as usize);
     let (units, inputs) = (shape.units as usize, run.plan.job.features as usize + 1);
     let ridge = single(run.plan.job.ridge);

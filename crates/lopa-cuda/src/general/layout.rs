@@ -5,20 +5,28 @@ use lopa::math::real::Real;
 use super::shape::Shape;
 use crate::halves::{bits, power_below, split};
 use crate::plan::{Plan, Table};
+use crate::run::Layout;
 
-/// From the order of the library: rows of units are padded.
-pub fn pack<T: Real>(shape: &Shape, from: &[T], to: &mut [T]) {
-    to.fill(T::zero());
-    let rows = to.chunks_exact_mut(shape.across as usize);
-    let of = from.chunks_exact(shape.units as usize);
-    rows.zip(of).for_each(|(to, from)| to[..from.len()].copy_from_slice(from));
-}
+/// Rows of units, padded.
+pub struct Padded(pub Shape);
 
-/// Back to it.
-pub fn unpack<T: Real>(shape: &Shape, from: &[T], to: &mut [T]) {
-    let rows = from.chunks_exact(shape.across as usize);
-    let of = to.chunks_exact_mut(shape.units as usize);
-    of.zip(rows).for_each(|(to, from)| to.copy_from_slice(&from[..to.len()]));
+impl<T: Real> Layout<T> for Padded {
+    fn length(&self, _: usize) -> usize {
+        self.0.length()
+    }
+
+    fn pack(&self, from: &[T], to: &mut [T]) {
+        to.fill(T::zero());
+        let rows = to.chunks_exact_mut(self.0.across as usize);
+        let of = from.chunks_exact(self.0.units as usize);
+        rows.zip(of).for_each(|(to, from)| to[..from.len()].copy_from_slice(from));
+    }
+
+    fn unpack(&self, from: &[T], to: &mut [T]) {
+        let rows = from.chunks_exact(self.0.across as usize);
+        let of = to.chunks_exact_mut(self.0.units as usize);
+        of.zip(rows).for_each(|(to, from)| to.copy_from_slice(&from[..to.len()]));
+    }
 }
 
 /// Features as they are stored: a byte times 2^-24, or a number times a power of two, split.

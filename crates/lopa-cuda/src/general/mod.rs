@@ -9,7 +9,7 @@ mod task;
 
 use lopa::math::real::Real;
 
-use crate::plan::{DESCENT, Kind, Plan};
+use crate::plan::{Kind, Plan};
 
 #[cfg(feature = "emulate")]
 pub use emulate::take as emulated;
@@ -27,16 +27,16 @@ const FEW_UNITS: u32 = 9;
 const ORDER: [usize; 5] = [0, 1, 3, 4, 2];
 
 /// Whether the kernels support this: f32, at most 512 units and 64 classes, minibatches that are
-/// not empty and whose rows fit, every algorithm except DGD.
+/// not empty and whose rows fit, algorithms that evaluate d, h and s together.
 pub fn can<T: Real>(plan: &Plan<T>) -> bool {
     let job = &plan.job;
     T::BYTES == 4
         && plan.kind == Kind::Layer
-        && job.scheme != DESCENT
+        && plan.evaluations.iter().all(|evaluated| !evaluated.single)
         && job.features > 0
         && (1..=UNITS).contains(&job.units)
         && (2..=CLASSES).contains(&job.classes)
-        && job.size.iter().all(|&size| size > 0)
+        && plan.evaluations.iter().all(|of| of.job.size.iter().all(|&size| size > 0))
         && Shape::new(plan).fits(plan)
 }
 

@@ -6,20 +6,22 @@ use lopa::error::Result;
 use lopa::math::real::Real;
 
 use super::ORDER;
-use super::layout::{Stored, pack, table, unpack};
+use super::layout::{Padded, Stored, table};
 use super::shape::{Launch, Shape};
 use super::task::Task;
-use crate::card::{AHEAD, MANY, Rooms};
-use crate::driver::{Card, Graph, Kernel, Memory};
-use crate::job::Scalar;
+use crate::driver::{Card, Graph, Kernel, THREADS};
+use crate::job::{Common, Scalar};
 use crate::kernels::general_ptx;
-use crate::plan::{PLACES, Plan, Table};
+use crate::list::List;
+use crate::plan::{Plan, Table};
+use crate::run::{AHEAD, Launches, MANY, Run, State, Sums, blocks};
 
 /// LoPA-GT.
 const TRACKING: u32 = 0;
 
-/// The first of [`PLACES`] whose variables are laid out as x is.
-const WIDE: usize = 4;
+/// The arrays of y and x among the [places](crate::plan::PLACES).
+const Y: usize = 6;
+const X: usize = 7;
 
 /// A kernel with its number of blocks.
 struct Ready {
@@ -29,14 +31,16 @@ struct Ready {
 
 /// The kernels of an iteration; `Moment` of kernels/general.cu has the meaning of moved and moves.
 struct Kernels {
-    turn: Ready,
-    /// Where z has not been moved ahead, and where it has.
-    mix: [Ready; 2],
+    /// Where θ and v have not been moved, and where a list has.
+    turn: [Ready; 2],
+    /// Where z has not been moved ahead, where it has, and where a list has moved everything.
+    mix: [Ready; 3],
     forward: Ready,
     /// None where `forward` computes the head as well.
     head: Option<Ready>,
     outer: Ready,
     backward: Ready,
+    update: Kernel,
     tick: Kernel,
 }
 
@@ -46,14 +50,17 @@ impl Kernels {
             let kernel = card.wide_kernel(&launch.name, launch.threads, launch.shared)?;
             Ok(Ready { kernel, blocks: launch.blocks as u32 })
         };
-        let moved = Launch { name: "mix_moved".into(), ..shape.mix() };
+        let [mix_moved, given] = ["mix_moved", "given"].map(String::from);
+        let [moved, given] = [mix_moved, given].map(|name| Launch { name, ..shape.mix() });
+        let tops = Launch { name: "tops".into(), ..shape.turn() };
         Ok(Kernels {
-            turn: ready(shape.turn())?,
-            mix: [ready(shape.mix())?, ready(moved)?],
+            turn: [ready(shape.turn())?, ready(tops)?],
+            mix: [ready(shape.mix())?, ready(moved)?, ready(given)?],
             forward: ready(shape.forward())?,
             head: (!shape.with_head()).then(|| ready(shape.head())).transpose()?,
             outer: ready(shape.outer())?,
             backward: ready(shape.backward())?,
+            update: card.kernel("update")?,
             tick: card.kernel("tick")?,
         })
     }
@@ -63,9 +70,23 @@ impl Kernels {
         let at = now as u32 | u32::from(way.moved) << 1 | u32::from(way.moves) << 2 | later << 3;
         let go = |ready: &Ready| card.launch(&ready.kernel, [ready.blocks, 1], task, at);
         if !way.moved {
-            go(&self.turn)?;
+            go(&self.turn[0])?;
         }
-        go(&self.mix[usize::from(way.moved && task.scheme == TRACKING)])?;
+        go(&self.mix[usize::from(way.moved && task.common.scheme == TRACKING)])?;
+        self.oracle(card, task, at)
+    }
+
+    /// d, h and s at the point of this task.
+    fn evaluate(&self, card: &Card, task: &Task, later: u32) -> Result<()> {
+        let at = later << 3;
+        for ready in [&self.turn[1], &self.mix[2]] {
+            card.launch(&ready.kernel, [ready.blocks, 1], task, at)?;
+        }
+        self.oracle(card, task, at)
+    }
+
+    fn oracle(&self, card: &Card, task: &Task, at: u32) -> Result<()> {
+        let go = |ready: &Ready| card.launch(&ready.kernel, [ready.blocks, 1], task, at);
         go(&self.forward)?;
         if let Some(head) = &self.head {
             go(head)?;
@@ -81,35 +102,99 @@ struct Way {
     moves: bool,
 }
 
-/// A run on the card.
-struct Run<T: Scalar> {
-    plan: Plan<T>,
+/// Iterations of LoPA or D-SOBA.
+struct Usual {
     task: Task,
-    shape: Shape,
-    /// Iterations launched, and begun but not launched.
-    k: u64,
-    pending: usize,
+    kernels: Kernels,
+    many: [Graph; 2],
     /// Whether the last iteration has moved variables ahead; false whenever they are read.
     moved: bool,
-    /// The row of the next iteration in the table of step sizes.
-    ahead: usize,
-    /// Which of the two buffers of x and y is current.
-    now: usize,
+}
+
+impl Launches for Usual {
+    fn kept(&self) -> usize {
+        1
+    }
+
+    fn launch<T: Scalar>(
+        &mut self,
+        card: &Card,
+        state: &mut State<T>,
+        ready: usize,
+        pending: usize,
+    ) -> Result<usize> {
+        let now = state.now[X];
+        let count = if ready >= MANY && self.moved && pending > MANY {
+            card.replay(&self.many[now])?;
+            MANY
+        } else {
+            let way = Way { moved: self.moved, moves: pending > 1 };
+            self.kernels.launch(card, &self.task, now, way, 0)?;
+            card.launch(&self.kernels.tick, [1, 1], &self.task, 1)?;
+            self.moved = way.moves;
+            1
+        };
+        (state.now[X], state.now[Y]) = ((now + count) % 2, (now + count) % 2);
+        Ok(count)
+    }
+}
+
+/// A step of an iteration of a listed rule.
+enum Step {
+    Sums(Sums, u32),
+    Evaluate(Box<Task>),
+}
+
+/// Iterations of a listed rule.
+struct Listed {
+    task: Task,
     kernels: Kernels,
-    sizes: Kernel,
-    // Dropped in this order: recorded graphs, then memory, then the card.
+    steps: [Vec<Step>; 2],
     many: [Graph; 2],
-    memory: Vec<Memory>,
-    steps: usize,
-    clock: usize,
-    largest: usize,
-    card: Card,
+    /// Which arrays each iteration leaves in their other buffer, and whether it is the other one now.
+    flips: Vec<bool>,
+    now: usize,
+}
+
+fn listed(card: &Card, kernels: &Kernels, steps: &[Step], later: u32) -> Result<()> {
+    for step in steps {
+        match step {
+            Step::Sums(sums, blocks) => {
+                card.launch(&kernels.update, [*blocks, 1], sums, 2 * later)?;
+            }
+            Step::Evaluate(task) => kernels.evaluate(card, task, later)?,
+        }
+    }
+    Ok(())
+}
+
+impl Launches for Listed {
+    fn launch<T: Scalar>(
+        &mut self,
+        card: &Card,
+        state: &mut State<T>,
+        ready: usize,
+        _: usize,
+    ) -> Result<usize> {
+        let count = if ready >= MANY {
+            card.replay(&self.many[self.now])?;
+            MANY
+        } else {
+            listed(card, &self.kernels, &self.steps[self.now], 0)?;
+            card.launch(&self.kernels.tick, [1, 1], &self.task, 1)?;
+            1
+        };
+        self.now = (self.now + count) % 2;
+        state.flip(&self.flips, count);
+        Ok(count)
+    }
 }
 
 /// The kernels that a run of this shape needs.
 fn names(shape: &Shape) -> Vec<String> {
     let own = [shape.forward(), shape.head(), shape.outer(), shape.backward()];
-    let all = ["turn", "mix", "mix_moved", "ready", "tick", "sizes"].map(String::from);
+    let all = ["turn", "tops", "mix", "mix_moved", "given", "ready", "update", "tick", "sizes"];
+    let all = all.map(String::from);
     own.into_iter().map(|launch| launch.name).chain(all).collect()
 }
 
@@ -122,24 +207,24 @@ pub fn take<T: Scalar>(
     let shape = Shape::new(&plan);
     card.load(&general_ptx(), &names(&shape))?;
     let job = plan.job;
-    let (m, length) = (job.m as usize, shape.length());
+    let m = job.m as usize;
     let rows = m * (shape.front + shape.back) as usize;
     let stored = Stored::new(&plan, &shape);
+    let flips: Vec<bool> = (0..plan.arrays.len())
+        .map(|at| plan.list().map_or(at == Y || at == X, |list| list.flips(at)))
+        .collect();
+    let buffers = |at: usize| if flips[at] { 2 } else { 1 };
+    let mut state = State::new(&card, &plan, nodes, Box::new(Padded(shape)), buffers)?;
+    let (links, linked, w) = plan.neighbours();
+    let ordered = job.common.ordered(ORDER);
+    let common = state.common(&card, &plan, (&links, &linked, &w), ordered)?;
     let mut task = Task {
+        common: Common { n: shape.length() as u32, stride: shape.stride, ..common },
         ridge: Real::to_f64(job.ridge) as f32,
         unit: stored.unit,
         bias: stored.bias,
-        m: job.m,
-        n: length as u32,
-        p: job.p,
-        scheme: job.scheme,
-        features: job.features,
-        units: job.units,
-        classes: job.classes,
-        tanh: job.tanh,
         across: shape.across,
         deep: shape.deep,
-        stride: shape.stride,
         terms: shape.terms,
         width: shape.width,
         tiles: shape.tiles,
@@ -147,78 +232,33 @@ pub fn take<T: Scalar>(
         steps_back: shape.steps_back,
         groups: shape.groups,
         together: shape.together(),
-        size: ORDER.map(|at| job.size[at]),
-        slot: ORDER.map(|at| job.slot[at]),
-        full: ORDER.map(|at| job.full[at]),
-        side: ORDER.map(|at| u32::from(at >= 3)),
-        seed: job.seed,
+        end: std::array::from_fn(|batch| ordered.start[batch] + ordered.size[batch]),
         ..Task::default()
     };
-    let mut end = 0;
-    for batch in 0..5 {
-        end += task.size[batch];
-        (task.end[batch], task.block[batch]) = (end, task.blocks);
-        task.blocks += task.size[batch].div_ceil(16);
-    }
-    let mut rooms = Rooms::new(&card);
-    // The variables first, in the order of `PLACES`, so that their numbers are known.
-    let mut places = [0; 8];
-    let mut packed = vec![T::zero(); length];
-    for (at, own) in plan.lengths.into_iter().enumerate() {
-        let room = if at < WIDE || own == 0 { own } else { length };
-        places[at] = rooms.empty::<T>(m * room)?;
-        plan.hand_over(nodes, at, |first, values| {
-            if at < WIDE {
-                return card.put_at(&rooms.all[at], first * own, values);
-            }
-            values.chunks_exact(own).enumerate().try_for_each(|(i, values)| {
-                pack(&shape, values, &mut packed);
-                card.put_at(&rooms.all[at], (first + i) * length, &packed)
-            })
-        })?;
-    }
-    [task.theta, task.d, task.v, task.h, task.s] = std::array::from_fn(|at| places[at]);
-    task.z = if plan.lengths[5] > 0 { places[5] } else { 0 };
-    // The second buffers of y and x follow the eight variables.
-    task.y = [places[6], rooms.empty::<T>(m * length)?];
-    task.x = [places[7], rooms.empty::<T>(m * length)?];
-    let (links, linked, w) = plan.neighbours();
-    (task.links, task.linked) = (rooms.copy(&links)?, rooms.copy(&linked)?);
-    task.w = rooms.copy(&w)?;
-    task.picks = rooms.empty::<u32>(rows)?;
-    for side in 0..2 {
-        task.own[side] = rooms.copy(&plan.own[side])?;
-        task.owned[side] = rooms.copy(&plan.owned[side])?;
-    }
-    task.labels = rooms.copy(&plan.labels)?;
-    task.table = rooms.copy(&table(&plan, &shape, stored))?;
+    task.common.picks = state.empty::<u32>(&card, rows)?;
+    task.common.table = state.copy(&card, &table(&plan, &shape, stored))?;
     // The host's copy is not needed any more.
     plan.table = Table::Numbers(Vec::new());
-    task.weights = rooms.copy(&weights(&plan))?;
+    task.common.weights = state.copy(&card, &weights(&plan))?;
     let factors = m * shape.tiles as usize * shape.step() as usize;
-    task.factors = rooms.empty::<u8>(factors * shape.steps_in as usize)?;
-    task.errors = rooms.empty::<u8>(factors * shape.steps_back as usize)?;
+    task.factors = state.empty::<u8>(&card, factors * shape.steps_in as usize)?;
+    task.errors = state.empty::<u8>(&card, factors * shape.steps_back as usize)?;
     // Activations are kept where `forward` does not compute the head.
     let kept = if shape.with_head() { 0 } else { rows };
-    task.hidden = rooms.empty::<u32>(kept * shape.deep as usize)?;
-    task.shares = rooms.empty::<f32>(m * shape.shares())?;
-    task.heads = rooms.empty::<u32>(m * shape.heads() * 4)?;
-    task.tops = rooms.empty::<f32>(m * shape.parts() as usize * 2)?;
-    task.scales = rooms.empty::<f32>(m * 8)?;
-    task.largest = rooms.empty::<f64>(m * PLACES.len())?;
-    let largest = rooms.all.len() - 1;
-    task.steps = rooms.empty::<T>((AHEAD + 1) * 5)?;
-    let steps = rooms.all.len() - 1;
-    task.clock = rooms.empty::<u32>(2)?;
-    let clock = rooms.all.len() - 1;
-    let memory = rooms.all;
-    let sizes = card.kernel("sizes")?;
+    task.hidden = state.empty::<u32>(&card, kept * shape.deep as usize)?;
+    task.shares = state.empty::<f32>(&card, m * shape.shares())?;
+    task.heads = state.empty::<u32>(&card, m * shape.heads() * 4)?;
+    task.tops = state.empty::<f32>(&card, m * shape.parts() as usize * 2)?;
+    task.scales = state.empty::<f32>(&card, m * 8)?;
     if kept > 0 {
         let ready = shape.ready();
         let kernel = card.wide_kernel(&ready.name, ready.threads, ready.shared)?;
         card.launch(&kernel, [ready.blocks as u32, 1], &task, 0)?;
     }
     let kernels = Kernels::new(&card, &shape)?;
+    if plan.list().is_some() {
+        return take_listed(card, plan, state, task, kernels);
+    }
     let from = |first: usize| {
         card.record(|| {
             let way = Way { moved: true, moves: true };
@@ -229,25 +269,46 @@ pub fn take<T: Scalar>(
         })
     };
     let many = [from(0)?, from(1)?];
-    let k = plan.k;
-    Ok(Box::new(Run {
-        plan,
-        task,
-        shape,
-        k,
-        pending: 0,
-        moved: false,
-        ahead: AHEAD,
-        now: 0,
-        kernels,
-        sizes,
-        many,
-        memory,
-        steps,
-        clock,
-        largest,
-        card,
-    }))
+    Run::start(card, plan, state, Usual { task, kernels, many, moved: false }, "sizes")
+}
+
+fn take_listed<T: Scalar>(
+    card: Card,
+    plan: Plan<T>,
+    mut state: State<T>,
+    mut task: Task,
+    kernels: Kernels,
+) -> Result<Box<dyn DeviceRun<T>>> {
+    let none = List::default();
+    let list = plan.list().unwrap_or(&none);
+    // Kernels that could also step read a table of step sizes; the list's factors are another.
+    task.common.steps = state.empty::<f32>(&card, (AHEAD + 1 + MANY) * 5)?;
+    let sums = |sums: Sums, entries: u64| -> Result<Step> {
+        Ok(Step::Sums(sums, blocks(entries.div_ceil(u64::from(THREADS)))?))
+    };
+    let steps = state.listed(&card, list, &task.common, sums, |number, addresses| {
+        let mut task = Box::new(task);
+        let evaluated = &plan.evaluations[number];
+        let ([x, theta, v], [d, h, s]) = (evaluated.at, evaluated.into);
+        let common = &mut task.common;
+        (common.theta, common.v) = (addresses[theta], addresses[v]);
+        (common.d, common.h, common.s) = (addresses[d], addresses[h], addresses[s]);
+        common.x = [addresses[x]; 2];
+        Ok(vec![Step::Evaluate(task)])
+    })?;
+    let from = |first: usize| {
+        card.record(|| {
+            for later in 0..MANY {
+                listed(&card, &kernels, &steps[(first + later) % 2], later as u32)?;
+            }
+            card.launch(&kernels.tick, [1, 1], &task, MANY as u32)
+        })
+    };
+    let many = [from(0)?, from(1)?];
+    let often = |at: usize| list.steps.iter().filter(|step| step.flips(at)).count() % 2 == 1;
+    let flips = (0..plan.arrays.len()).map(often).collect();
+    let launches = Listed { task, kernels, steps, many, flips, now: 0 };
+    Run::start(card, plan, state, launches, "sizes")
 }
 
 /// Of each node: the weights of its minibatches over the largest, and the largest.
@@ -261,84 +322,4 @@ pub fn of_node<T: Real>(own: &[T]) -> [f32; 6] {
     let most = own.iter().fold(0.0, |most: f32, weight| most.max(weight.abs()));
     let most = if most > 0.0 { most } else { 1.0 };
     std::array::from_fn(|at| own.get(at).map_or(most, |weight| weight / most))
-}
-
-impl<T: Scalar> Run<T> {
-    /// Launches all iterations that were begun, except for the last `rest`.
-    fn launch(&mut self, rest: usize) -> Result<()> {
-        while self.pending > rest {
-            if self.ahead == AHEAD {
-                // One more, because variables may be moved ahead.
-                let rows = (self.k..).take(AHEAD + 1);
-                let steps: Vec<T> = rows.flat_map(|k| self.plan.steps(k)).collect();
-                self.card.put(&self.memory[self.steps], &steps)?;
-                self.card.put(&self.memory[self.clock], &[self.k as u32, 0])?;
-                self.ahead = 0;
-            }
-            let room = (self.pending - rest).min(AHEAD - self.ahead);
-            let count = if room >= MANY && self.moved && self.pending > MANY {
-                self.card.replay(&self.many[self.now])?;
-                MANY
-            } else {
-                let way = Way { moved: self.moved, moves: self.pending > 1 };
-                self.kernels.launch(&self.card, &self.task, self.now, way, 0)?;
-                self.card.launch(&self.kernels.tick, [1, 1], &self.task, 1)?;
-                self.moved = way.moves;
-                1
-            };
-            self.now = (self.now + count) % 2;
-            (self.pending, self.ahead) = (self.pending - count, self.ahead + count);
-            self.k += count as u64;
-        }
-        Ok(())
-    }
-}
-
-impl<T: Scalar> DeviceRun<T> for Run<T> {
-    fn advance(&mut self) -> Result<()> {
-        self.pending += 1;
-        if self.pending <= MANY {
-            return Ok(());
-        }
-        self.card.bind()?;
-        self.launch(1)
-    }
-
-    fn wait(&mut self) -> Result<()> {
-        self.card.bind()?;
-        self.launch(0)?;
-        self.card.wait()
-    }
-
-    fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
-        self.card.bind()?;
-        self.launch(0)?;
-        let Run { plan, memory, card, shape, now, task, .. } = self;
-        let length = shape.length();
-        let mut packed = vec![T::zero(); length];
-        plan.give_back(nodes, |place, to| {
-            let number = match (place, *now) {
-                (6 | 7, 1) => place + 2,
-                _ => place,
-            };
-            if place < WIDE {
-                return card.get_at(&memory[number], 0, to);
-            }
-            let own = to.len() / task.m as usize;
-            for (i, to) in to.chunks_exact_mut(own).enumerate() {
-                card.get_at(&memory[number], i * length, &mut packed)?;
-                unpack(shape, &packed, to);
-            }
-            Ok(())
-        })
-    }
-
-    fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
-        self.card.bind()?;
-        self.launch(0)?;
-        let mut largest = vec![0.0; self.task.m as usize * PLACES.len()];
-        self.card.launch(&self.sizes, [largest.len() as u32, 1], &self.task, self.now as u32)?;
-        self.card.get_at(&self.memory[self.largest], 0, &mut largest)?;
-        Ok(self.plan.sorted(&largest))
-    }
 }

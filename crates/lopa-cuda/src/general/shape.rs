@@ -3,7 +3,7 @@
 use lopa::math::real::Real;
 
 use super::ORDER;
-use crate::job::Job;
+use crate::job::Common;
 use crate::plan::{Plan, Table};
 
 /// The units of a tile that there are kernels for.
@@ -59,7 +59,7 @@ pub struct Shape {
 
 impl Shape {
     pub fn new<T: Real>(plan: &Plan<T>) -> Shape {
-        let Job { m, features, units, classes, size, .. } = plan.job;
+        let Common { m, features, units, classes, size, .. } = plan.job.common;
         let numbers = match &plan.table {
             Table::Bytes(_) => plan.shift.iter().any(|&shift| shift != T::zero()),
             Table::Numbers(_) => true,

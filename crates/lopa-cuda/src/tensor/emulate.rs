@@ -13,7 +13,7 @@ use super::{CLASSES, ORDER, SLOT, UNITS};
 use crate::emulate::Emulation;
 use crate::exponential::Exponential;
 use crate::halves::{power_below, split};
-use crate::job::Job;
+use crate::job::Common;
 use crate::plan::{Plan, Table};
 
 /// As in kernels/tensor.cuh.
@@ -61,7 +61,8 @@ fn product<const N: usize>(mut sum: f32, a: &Halves<N>, b: &Halves<N>) -> f32 {
 
 /// d, h and s of node i.
 fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
-    let Job { n, p, units, classes, tanh, features, drawn, start, size, .. } = run.plan.job;
+    let Common { n, p, units, classes, tanh, features, drawn, start, size, .. } =
+        run.plan.job.common;
     let [n, p, units, classes] = [n, p, units, classes].map(|count| count as usize);
     let [features, drawn] = [features, drawn].map(|count| count as usize);
     let (unit, ridge) = (single(run.plan.job.unit), single(run.plan.job.ridge));

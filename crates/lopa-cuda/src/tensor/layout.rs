@@ -4,6 +4,7 @@
 use lopa::math::real::Real;
 
 use super::UNITS;
+use crate::run;
 
 /// Numbers of a group of 16 features.
 const GROUP: usize = 16 * UNITS as usize;
@@ -47,21 +48,6 @@ impl Layout {
         q / 16 * GROUP + c * 128 + lane * 4 + q % 2 * 2 + u % 2
     }
 
-    /// From the order of the library.
-    pub fn pack<T: Real>(&self, from: &[T], to: &mut [T]) {
-        to.fill(T::zero());
-        for (q, row) in from.chunks_exact(self.units).enumerate() {
-            row.iter().enumerate().for_each(|(u, &value)| to[self.place(q, u)] = value);
-        }
-    }
-
-    /// Back to it.
-    pub fn unpack<T: Real>(&self, from: &[T], to: &mut [T]) {
-        for (q, row) in to.chunks_exact_mut(self.units).enumerate() {
-            row.iter_mut().enumerate().for_each(|(u, value)| *value = from[self.place(q, u)]);
-        }
-    }
-
     /// Rows of bytes with zeros after them, in whole lines of 128.
     pub fn table(&self, bytes: &[u8]) -> Vec<u8> {
         let stride = 128 * (self.chunks as usize + 1);
@@ -75,9 +61,29 @@ impl Layout {
     }
 }
 
+impl<T: Real> run::Layout<T> for Layout {
+    fn length(&self, _: usize) -> usize {
+        Layout::length(self)
+    }
+
+    fn pack(&self, from: &[T], to: &mut [T]) {
+        to.fill(T::zero());
+        for (q, row) in from.chunks_exact(self.units).enumerate() {
+            row.iter().enumerate().for_each(|(u, &value)| to[self.place(q, u)] = value);
+        }
+    }
+
+    fn unpack(&self, from: &[T], to: &mut [T]) {
+        for (q, row) in to.chunks_exact_mut(self.units).enumerate() {
+            row.iter_mut().enumerate().for_each(|(u, value)| *value = from[self.place(q, u)]);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Layout;
+    use crate::run::Layout as _;
 
     #[test]
     fn every_number_has_a_place_of_its_own() {
@@ -85,12 +91,12 @@ mod tests {
             let layout = Layout::new(features, units);
             let count = (features + 1) as usize * units as usize;
             let values: Vec<f32> = (0..count).map(|at| at as f32 + 1.0).collect();
-            let (mut packed, mut back) = (vec![9.0; layout.length()], vec![0.0; count]);
+            let (mut packed, mut back) = (vec![9.0; Layout::length(&layout)], vec![0.0; count]);
             layout.pack(&values, &mut packed);
             assert_eq!(packed.iter().filter(|value| **value != 0.0).count(), count);
             layout.unpack(&packed, &mut back);
             assert_eq!(back, values);
         }
-        assert_eq!(Layout::new(784, 28).length(), 22_016, "hardly more than there are");
+        assert_eq!(Layout::length(&Layout::new(784, 28)), 22_016, "hardly more than there are");
     }
 }

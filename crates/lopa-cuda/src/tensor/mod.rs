@@ -8,7 +8,7 @@ mod work;
 
 use lopa::math::real::Real;
 
-use crate::plan::{Kind, Plan, Table};
+use crate::plan::{Kind, LISTED, Plan, Table};
 
 #[cfg(feature = "emulate")]
 pub use emulate::take as emulated;
@@ -26,8 +26,8 @@ const FEW_UNITS: u32 = 17;
 /// The minibatches in the order of a node's rows: ξ₁, ξ₂, ς₁, ς₂, ξ₃.
 const ORDER: [usize; 5] = [0, 1, 3, 4, 2];
 
-/// Whether the kernels support this: f32, features that are bytes without a shift, at most 28
-/// units, 10 classes and 50 samples in a minibatch.
+/// Whether the kernels support this: LoPA or D-SOBA in f32, features that are bytes without a shift, at most
+/// 28 units, 10 classes and 50 samples in a minibatch.
 pub fn can<T: Real>(plan: &Plan<T>) -> bool {
     let job = &plan.job;
     let rows = match &plan.table {
@@ -37,6 +37,7 @@ pub fn can<T: Real>(plan: &Plan<T>) -> bool {
     let stride = 128 * u64::from(layout::chunks(job.features) + 1);
     T::BYTES == 4
         && plan.kind == Kind::Layer
+        && job.scheme != LISTED
         && plan.shift.iter().all(|&shift| shift == T::zero())
         && job.units <= UNITS
         && (2..=CLASSES).contains(&job.classes)

@@ -75,9 +75,14 @@ fn there_and_back(case: Case, device: &str) {
     assert!(manifest.contains("\"device\""), "{manifest}");
 }
 
+const LISTED: &[&str] =
+    &["problem.name=representation", "scope=global", "algorithm.lopa-gt.lazy=true"];
+
 #[test]
 fn a_run_moves_to_the_emulation_and_back() {
     there_and_back((LINEAR, &[]), "emulated");
+    there_and_back((LINEAR, LISTED), "emulated");
+    there_and_back((LINEAR, LISTED), "emulated-general");
 }
 
 #[test]
@@ -87,5 +92,9 @@ fn a_run_moves_to_the_card_and_back() {
         // In clusters, and more nodes than clusters.
         there_and_back((LINEAR, IMAGES), "cuda");
         there_and_back((LINEAR, &[IMAGES, &["network.nodes=18"]].concat()), "cuda");
+        // In any shape, and as a list.
+        there_and_back((LINEAR, &[IMAGES, &["problem.hidden=[40]"]].concat()), "cuda");
+        there_and_back((LINEAR, LISTED), "plain");
+        there_and_back((LINEAR, &[LISTED, &["problem.hidden=[40]"]].concat()), "cuda");
     }
 }

@@ -11,8 +11,9 @@ fn check(ptx: &str, names: &str, sources: &[&[u8]]) {
 
 #[test]
 fn the_ptx_is_made_from_the_source() {
-    let sources: [&[u8]; 7] = [
+    let sources: [&[u8]; 8] = [
         include_bytes!("../../kernels/lopa.cu"),
+        include_bytes!("../../kernels/common.cuh"),
         include_bytes!("../../kernels/job.cuh"),
         include_bytes!("../../kernels/move.cuh"),
         include_bytes!("../../kernels/losses.cuh"),
@@ -20,16 +21,24 @@ fn the_ptx_is_made_from_the_source() {
         include_bytes!("../../kernels/linear.cuh"),
         include_bytes!("../../kernels/quadratic.cuh"),
     ];
-    let names = "lopa.cu job.cuh move.cuh losses.cuh layer.cuh linear.cuh quadratic.cuh";
+    let names = "lopa.cu common.cuh job.cuh move.cuh losses.cuh layer.cuh linear.cuh quadratic.cuh";
     check(&lopa_cuda::ptx(), names, &sources);
-    let sources: [&[u8]; 4] = [
+    let sources: [&[u8]; 5] = [
         include_bytes!("../../kernels/tensor.cu"),
+        include_bytes!("../../kernels/common.cuh"),
         include_bytes!("../../kernels/cores.cuh"),
         include_bytes!("../../kernels/tensor.cuh"),
         include_bytes!("../../kernels/cluster.cuh"),
     ];
-    check(&lopa_cuda::tensor_ptx(), "tensor.cu cores.cuh tensor.cuh cluster.cuh", &sources);
-    let sources: [&[u8]; 2] =
-        [include_bytes!("../../kernels/general.cu"), include_bytes!("../../kernels/cores.cuh")];
-    check(&lopa_cuda::general_ptx(), "general.cu cores.cuh", &sources);
+    check(
+        &lopa_cuda::tensor_ptx(),
+        "tensor.cu common.cuh cores.cuh tensor.cuh cluster.cuh",
+        &sources,
+    );
+    let sources: [&[u8]; 3] = [
+        include_bytes!("../../kernels/general.cu"),
+        include_bytes!("../../kernels/common.cuh"),
+        include_bytes!("../../kernels/cores.cuh"),
+    ];
+    check(&lopa_cuda::general_ptx(), "general.cu common.cuh cores.cuh", &sources);
 }

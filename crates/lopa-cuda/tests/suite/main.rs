@@ -5,6 +5,7 @@ mod folder;
 mod golden;
 mod images;
 mod kernels;
+mod methods;
 mod refuse;
 mod shapes;
 

@@ -29,7 +29,6 @@ fn refusal(sets: &[&str]) -> String {
 
 #[test]
 fn a_refusal_names_what_it_refuses() {
-    assert!(refusal(&["scope=global"]).contains("personal scope"));
     assert!(refusal(&["algorithm.lopa-gt.name=spdb"]).contains("algorithm"));
     assert!(refusal(&["run.finite_differences=1e-3"]).contains("finite_differences"));
     let found = FILE.replace("beta = 0.5\n", "");
@@ -43,12 +42,13 @@ fn a_refusal_names_what_it_refuses() {
 
 #[test]
 fn an_algorithm_is_refused_before_any_other_has_run() {
-    let two = format!("{FILE}[[algorithm]]\nname = \"extra\"\nalpha = 0.1\n");
+    let two =
+        format!("{FILE}[[algorithm]]\nname = \"spdb\"\nalpha = 0.1\nbeta = 0.1\nlambda = 0.1\n");
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
     let mut rows = Rows::default();
     let error = experiment(&two, &[]).unwrap().run_with(&context, &mut (), &mut rows).unwrap_err();
-    assert!(error.message.contains("`extra`"), "{error}");
+    assert!(error.message.contains("`spdb`"), "{error}");
     assert!(rows.0.is_empty());
 }
 

@@ -1,5 +1,9 @@
 //! Kernels for any shape agree with the processor.
 
+use lopa::math::portable::powf;
+use lopa::math::random::{Purpose, Stream};
+use rayon::prelude::*;
+
 use super::agree::compare;
 use super::{hopper, run};
 
@@ -70,5 +74,104 @@ fn emulated_tf32_is_near_f32() {
 fn tf32_is_near_f32() {
     if hopper() {
         rounded("cuda", "plain");
+    }
+}
+
+/// The largest numbers of features, units, classes, samples and nodes that are drawn, and of products of a node.
+struct Range {
+    features: usize,
+    units: usize,
+    classes: usize,
+    batch: usize,
+    nodes: usize,
+    products: usize,
+}
+
+/// Small enough to be emulated.
+const SMALL: Range =
+    Range { features: 150, units: 120, classes: 40, batch: 40, nodes: 4, products: 1 << 14 };
+
+/// All that the kernels support.
+const ALL: Range =
+    Range { features: 3072, units: 512, classes: 64, batch: 1024, nodes: 9, products: 1 << 24 };
+
+/// Case `seed` of a range: sizes whose logarithms are uniform; bytes, numbers, shifted or sparse features; an activation, a
+/// graph and an algorithm.
+fn drawn(range: &Range, seed: u64) -> (String, Vec<String>) {
+    let stream = &mut Stream::new(seed, Purpose::Data, 7);
+    let mut size = |low: usize, high: usize| {
+        let between = stream.below(1 << 20) as f64 / f64::from(1 << 20);
+        (low as f64 * powf(high as f64 / low as f64, between)).round() as usize
+    };
+    let Range { features, units, classes, batch, nodes, products } = *range;
+    let (mut features, mut units, mut batch) = (size(1, features), size(1, units), size(1, batch));
+    let (classes, nodes) = (size(2, classes), size(2, nodes));
+    // The largest is halved until the processor takes it in its stride.
+    while features * units * batch > products {
+        let largest = features.max(units).max(batch);
+        for of in [&mut features, &mut units, &mut batch] {
+            if *of == largest {
+                *of = of.div_ceil(2);
+            }
+        }
+    }
+    let step = (1.0 / (units + 1) as f64).min(0.05);
+    let mut sets = vec![
+        format!("problem.hidden=[{units}]"),
+        format!("network.nodes={nodes}"),
+        format!("run.batch={batch}"),
+        "run.iterations=3".into(),
+        "run.evaluations=1".into(),
+    ];
+    let kind = stream.below(4);
+    if kind == 0 {
+        // Bytes: some columns of the digits, and some of their classes.
+        let columns: Vec<String> =
+            (0..features.min(64)).map(|at| ((at * 29 + 20) % 64).to_string()).collect();
+        sets.push(format!("data.columns=[{}]", columns.join(", ")));
+        let classes: Vec<String> = (0..classes.min(10)).map(|class| class.to_string()).collect();
+        sets.push(format!("data.classes=[{}]", classes.join(", ")));
+        sets.push(["data.scaling=unit", "data.scaling=centre"][stream.below(2)].into());
+    } else {
+        let rows = (20 * nodes).max(4 * classes);
+        sets.extend([
+            "data.name=blobs".into(),
+            format!("data.features={features}"),
+            format!("data.centres={classes}"),
+            format!("data.rows={rows}"),
+            format!("data.sparsity={}", [0.0, 0.0, 0.6][kind - 1]),
+            "data.spread=0.3".into(),
+        ]);
+    }
+    sets.push(["problem.activation=sigmoid", "problem.activation=tanh"][stream.below(2)].into());
+    sets.push(
+        ["network.graph=path", "network.graph=star", "network.graph=complete"][stream.below(3)]
+            .into(),
+    );
+    let name = ["lopa-gt", "lopa-gt", "lopa-lg", "d-soba", "sldbo"][stream.below(5)];
+    let text = FILE
+        .replace("beta = 0.01", &format!("beta = {step}"))
+        .replace("lambda = 0.01", &format!("lambda = {step}"))
+        .replace("\"lopa-gt\"", &format!("{name:?}"));
+    (text, sets)
+}
+
+fn draws(range: &Range, device: &str) {
+    (0..200).into_par_iter().for_each(|seed| {
+        let (text, sets) = drawn(range, seed);
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        compare(&text, &sets, device);
+    });
+}
+
+#[test]
+fn emulated_kernels_agree_with_the_processor_in_200_drawn_shapes() {
+    draws(&SMALL, "emulated-general");
+}
+
+#[test]
+fn kernels_agree_with_the_processor_in_200_drawn_shapes() {
+    if hopper() {
+        draws(&ALL, "general");
     }
 }

@@ -11,15 +11,19 @@
 //! steps.
 
 use crate::algorithms::parts::consensus::add_change;
+use crate::algorithms::update_rule::{
+    Evaluation, ListedRule, Stage, Term, UsualRule, XUpdate, mixed, own, sum,
+};
 use crate::math::real::{Real, update};
+use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::scope::Scope;
 
 /// The direction y of w in the global scope, where all nodes agree on w: θ or v. Its q is d or h.
 pub(super) struct Agreed<T> {
-    pub y: Vec<T>, // empty in the personal scope
-    q_old: Vec<T>, // of the point just left, where y tracks q
-    lazy: bool,    // (W + I)/2 in place of W
+    pub y: Vec<T>,  // empty in the personal scope
+    q_old: Vec<T>,  // of the point just left, where y tracks q
+    pub lazy: bool, // (W + I)/2 in place of W
 }
 
 impl<T: Real> Agreed<T> {
@@ -55,4 +59,52 @@ impl<T: Real> Agreed<T> {
             false => self.y.copy_from_slice(q),
         }
     }
+}
+
+/// The iteration as a list, for devices.
+pub(super) fn rule(usual: UsualRule, lazy: bool) -> ListedRule {
+    let UsualRule { x, alpha, beta, lambda, gamma, tau, draws } = usual;
+    let tracks = x == XUpdate::Tracking;
+    let agreed = move |w| -> Vec<Term> {
+        if lazy { vec![own(w).times(0.5), mixed(w).times(0.5)] } else { vec![mixed(w)] }
+    };
+    let average = [
+        own("s").by(move |k| gamma.at(k)),
+        own("z").by(move |k| 1.0 - gamma.at(k)), // (9)
+    ];
+    let moved = [
+        own("x").by(move |k| 1.0 - tau.at(k)),
+        mixed("x").by(move |k| tau.at(k)),
+        own("y").by(move |k| -tau.at(k) * alpha.at(k)), // (10)
+    ];
+    let mut outer = vec![sum("x", moved)];
+    if tracks {
+        let change = [
+            mixed("y"),
+            own("s").by(move |k| gamma.at(k)),
+            own("z").by(move |k| -gamma.at(k)), // (12)
+        ];
+        outer.extend([sum("y", change), sum("z", average)]);
+    } else {
+        outer.extend([sum("z", average), sum("y", [own("z")])]); // (11)
+    }
+    let levels: [(_, _, _, _, Schedule); 2] =
+        [("theta", "y_theta", "d", "old_d", beta), ("v", "y_v", "h", "old_h", lambda)];
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for (w, y, q, old, step) in levels {
+        let down = own(y).by(move |k| -step.at(k));
+        before.push(sum(w, agreed(w).into_iter().chain([down]))); // (4'), (5')
+        if tracks {
+            before.extend([sum(y, agreed(y)), sum(old, [own(q)])]);
+            after.push(sum(y, [own(y), own(q), own(old).times(-1.0)]));
+        } else {
+            after.push(sum(y, [own(q)]));
+        }
+    }
+    let stages = vec![
+        Stage::Update { theta: before, x: outer },
+        Stage::Evaluate(Evaluation::directions()), // (6) – (8)
+        Stage::Update { theta: after, x: vec![] },
+    ];
+    ListedRule { stages, joined: vec![], draws }
 }
