@@ -133,7 +133,7 @@ fn drawn(range: &Range, seed: u64) -> (String, Vec<String>) {
         sets.push(format!("data.classes=[{}]", classes.join(", ")));
         sets.push(["data.scaling=unit", "data.scaling=centre"][stream.below(2)].into());
     } else {
-        let rows = (20 * nodes).max(4 * classes);
+        let rows = (20 * nodes).max(10 * classes);
         sets.extend([
             "data.name=blobs".into(),
             format!("data.features={features}"),
