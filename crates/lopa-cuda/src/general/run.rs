@@ -31,36 +31,33 @@ struct Ready {
 
 /// The kernels of an iteration; `Moment` of kernels/general.cu has the meaning of moved and moves.
 struct Kernels {
-    /// Where θ and v have not been moved, and where a list has.
-    turn: [Ready; 2],
-    /// Where z has not been moved ahead, where it has, and where a list has moved everything.
-    mix: [Ready; 3],
+    /// `turn`; of a list, which moves θ and v itself, `tops`.
+    turn: Ready,
+    /// Where z has not been moved ahead, and where it has; of a list, which moves everything itself, `given`.
+    mix: [Ready; 2],
     forward: Ready,
     /// None where `forward` computes the head as well.
     head: Option<Ready>,
     outer: Ready,
     backward: Ready,
-    update: Kernel,
     tick: Kernel,
 }
 
 impl Kernels {
-    fn new(card: &Card, shape: &Shape) -> Result<Kernels> {
+    fn new(card: &Card, shape: &Shape, listed: bool) -> Result<Kernels> {
         let ready = |launch: Launch| -> Result<Ready> {
             let kernel = card.wide_kernel(&launch.name, launch.threads, launch.shared)?;
             Ok(Ready { kernel, blocks: launch.blocks as u32 })
         };
-        let [mix_moved, given] = ["mix_moved", "given"].map(String::from);
-        let [moved, given] = [mix_moved, given].map(|name| Launch { name, ..shape.mix() });
-        let tops = Launch { name: "tops".into(), ..shape.turn() };
+        let [turn, still, moved] = first(listed).map(String::from);
+        let mix = |name| ready(Launch { name, ..shape.mix() });
         Ok(Kernels {
-            turn: [ready(shape.turn())?, ready(tops)?],
-            mix: [ready(shape.mix())?, ready(moved)?, ready(given)?],
+            turn: ready(Launch { name: turn, ..shape.turn() })?,
+            mix: [mix(still)?, mix(moved)?],
             forward: ready(shape.forward())?,
             head: (!shape.with_head()).then(|| ready(shape.head())).transpose()?,
             outer: ready(shape.outer())?,
             backward: ready(shape.backward())?,
-            update: card.kernel("update")?,
             tick: card.kernel("tick")?,
         })
     }
@@ -70,7 +67,7 @@ impl Kernels {
         let at = now as u32 | u32::from(way.moved) << 1 | u32::from(way.moves) << 2 | later << 3;
         let go = |ready: &Ready| card.launch(&ready.kernel, [ready.blocks, 1], task, at);
         if !way.moved {
-            go(&self.turn[0])?;
+            go(&self.turn)?;
         }
         go(&self.mix[usize::from(way.moved && task.common.scheme == TRACKING)])?;
         self.oracle(card, task, at)
@@ -79,7 +76,7 @@ impl Kernels {
     /// d, h and s at the point of this task.
     fn evaluate(&self, card: &Card, task: &Task, later: u32) -> Result<()> {
         let at = later << 3;
-        for ready in [&self.turn[1], &self.mix[2]] {
+        for ready in [&self.turn, &self.mix[0]] {
             card.launch(&ready.kernel, [ready.blocks, 1], task, at)?;
         }
         self.oracle(card, task, at)
@@ -149,6 +146,7 @@ enum Step {
 struct Listed {
     task: Task,
     kernels: Kernels,
+    update: Kernel,
     steps: [Vec<Step>; 2],
     many: [Graph; 2],
     /// Which arrays each iteration leaves in their other buffer, and whether it is the other one now.
@@ -156,11 +154,17 @@ struct Listed {
     now: usize,
 }
 
-fn listed(card: &Card, kernels: &Kernels, steps: &[Step], later: u32) -> Result<()> {
+fn listed(
+    card: &Card,
+    kernels: &Kernels,
+    update: &Kernel,
+    steps: &[Step],
+    later: u32,
+) -> Result<()> {
     for step in steps {
         match step {
             Step::Sums(sums, blocks) => {
-                card.launch(&kernels.update, [*blocks, 1], sums, 2 * later)?;
+                card.launch(update, [*blocks, 1], sums, 2 * later)?;
             }
             Step::Evaluate(task) => kernels.evaluate(card, task, later)?,
         }
@@ -180,7 +184,7 @@ impl Launches for Listed {
             card.replay(&self.many[self.now])?;
             MANY
         } else {
-            listed(card, &self.kernels, &self.steps[self.now], 0)?;
+            listed(card, &self.kernels, &self.update, &self.steps[self.now], 0)?;
             card.launch(&self.kernels.tick, [1, 1], &self.task, 1)?;
             1
         };
@@ -190,11 +194,16 @@ impl Launches for Listed {
     }
 }
 
+/// What an iteration, or an evaluation of a list, begins with.
+fn first(listed: bool) -> [&'static str; 3] {
+    if listed { ["tops", "given", "given"] } else { ["turn", "mix", "mix_moved"] }
+}
+
 /// The kernels that a run of this shape needs.
-fn names(shape: &Shape) -> Vec<String> {
+fn names(shape: &Shape, listed: bool) -> Vec<String> {
     let own = [shape.forward(), shape.head(), shape.outer(), shape.backward()];
-    let all = ["turn", "tops", "mix", "mix_moved", "given", "ready", "update", "tick", "sizes"];
-    let all = all.map(String::from);
+    let all = ["ready", "tick", "sizes"].into_iter().chain(first(listed));
+    let all = all.chain(listed.then_some("update")).map(String::from);
     own.into_iter().map(|launch| launch.name).chain(all).collect()
 }
 
@@ -205,7 +214,7 @@ pub fn take<T: Scalar>(
     nodes: &[Node<T>],
 ) -> Result<Box<dyn DeviceRun<T>>> {
     let shape = Shape::new(&plan);
-    card.load(&general_ptx(), &names(&shape))?;
+    card.load(&general_ptx(), &names(&shape, plan.list().is_some()))?;
     let job = plan.job;
     let m = job.m as usize;
     let rows = m * (shape.front + shape.back) as usize;
@@ -255,7 +264,7 @@ pub fn take<T: Scalar>(
         let kernel = card.wide_kernel(&ready.name, ready.threads, ready.shared)?;
         card.launch(&kernel, [ready.blocks as u32, 1], &task, 0)?;
     }
-    let kernels = Kernels::new(&card, &shape)?;
+    let kernels = Kernels::new(&card, &shape, plan.list().is_some())?;
     if plan.list().is_some() {
         return take_listed(card, plan, state, task, kernels);
     }
@@ -296,10 +305,12 @@ fn take_listed<T: Scalar>(
         common.x = [addresses[x]; 2];
         Ok(vec![Step::Evaluate(task)])
     })?;
+    let update = card.kernel("update")?;
     let from = |first: usize| {
         card.record(|| {
             for later in 0..MANY {
-                listed(&card, &kernels, &steps[(first + later) % 2], later as u32)?;
+                let steps = &steps[(first + later) % 2];
+                listed(&card, &kernels, &update, steps, later as u32)?;
             }
             card.launch(&kernels.tick, [1, 1], &task, MANY as u32)
         })
@@ -307,7 +318,7 @@ fn take_listed<T: Scalar>(
     let many = [from(0)?, from(1)?];
     let often = |at: usize| list.steps.iter().filter(|step| step.flips(at)).count() % 2 == 1;
     let flips = (0..plan.arrays.len()).map(often).collect();
-    let launches = Listed { task, kernels, steps, many, flips, now: 0 };
+    let launches = Listed { task, kernels, update, steps, many, flips, now: 0 };
     Run::start(card, plan, state, launches, "sizes")
 }
 
