@@ -13,7 +13,9 @@ use crate::commands::init::InitArgs;
 use crate::commands::list::ListArgs;
 use crate::commands::ls::LsArgs;
 use crate::commands::paper::args::{ReproduceArgs, TheoryCommand};
-use crate::commands::peers::args::{InviteArgs, JoinArgs, KeyCommand, NodeArgs, RosterCommand};
+use crate::commands::peers::args::{
+    InviteArgs, JoinArgs, KeyCommand, NodeArgs, RosterCommand, StatusArgs,
+};
 use crate::commands::predict::PredictArgs;
 use crate::commands::privacy::PrivacyCommand;
 use crate::commands::report::ReportArgs;
@@ -95,6 +97,8 @@ pub enum Command {
     ///
     /// Run folders are made in DIR/NAME.
     Node(NodeArgs),
+    /// Show how far all nodes of a run among peers are, and for which of them the others wait
+    Status(StatusArgs),
     /// Predict the classes of new rows with a personal model of a run
     Predict(PredictArgs),
     /// Evaluate the models of a run on new rows, or again on the run's own data

@@ -50,7 +50,7 @@ pub const FETCH: Feature = Feature {
 };
 
 pub const PEERS: Feature = Feature {
-    commands: "lopa invite, join, key, roster, node",
+    commands: "lopa invite, join, key, roster, node, status",
     built_in: cfg!(feature = "peers"),
     install: FULL,
     install_python: FULL_PYTHON,

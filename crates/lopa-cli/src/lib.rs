@@ -84,6 +84,7 @@ fn run(command: &Command, program: &Program) -> Result<ExitCode> {
         Command::Key(command) => commands::peers::key(command, program),
         Command::Roster(command) => commands::peers::roster(command, program),
         Command::Node(args) => commands::peers::node(args, program),
+        Command::Status(args) => commands::peers::status(args, program),
         Command::Predict(args) => commands::predict::predict(args, program),
         Command::Evaluate(args) => commands::evaluate::evaluate(args, program),
         Command::Adapt(args) => commands::adapt::adapt(args, program),

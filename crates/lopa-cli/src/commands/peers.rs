@@ -1,4 +1,4 @@
-//! `lopa key`, `lopa invite`, `lopa join`, `lopa roster`, `lopa node`: runs among peers.
+//! `lopa key`, `lopa invite`, `lopa join`, `lopa roster`, `lopa node`, `lopa status`: runs among peers.
 
 pub mod args;
 #[cfg(feature = "peers")]
@@ -7,14 +7,20 @@ mod check;
 mod enrol;
 #[cfg(feature = "peers")]
 mod key;
+#[cfg(feature = "peers")]
+mod metrics;
 #[cfg(not(feature = "peers"))]
 mod missing;
 #[cfg(feature = "peers")]
 mod node;
 #[cfg(feature = "peers")]
 mod roster;
+#[cfg(feature = "peers")]
+mod status;
+#[cfg(feature = "peers")]
+mod watch;
 
 #[cfg(not(feature = "peers"))]
-pub use missing::{invite, join, key, node, roster};
+pub use missing::{invite, join, key, node, roster, status};
 #[cfg(feature = "peers")]
-pub use {enrol::invite, enrol::join, key::key, node::node, roster::roster};
+pub use {enrol::invite, enrol::join, key::key, node::node, roster::roster, status::status};

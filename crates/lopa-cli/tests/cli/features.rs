@@ -41,7 +41,7 @@ fn the_doctor_lists_what_this_build_has() {
     let found = Folder::new().lopa(&["doctor", "--format", "json"]).good().json();
     for (what, built_in) in [
         ("lopa data fetch", cfg!(feature = "fetch")),
-        ("lopa invite, join, key, roster, node", cfg!(feature = "peers")),
+        ("lopa invite, join, key, roster, node, status", cfg!(feature = "peers")),
         ("lopa report --figure-format png", cfg!(feature = "png")),
         ("lopa theory, reproduce", cfg!(feature = "paper")),
         ("lopa run --engine mpi", cfg!(feature = "mpi")),

@@ -190,6 +190,8 @@ fn every_command_of_the_page_runs_and_all_get_the_digest_of_one_process() {
     for (name, output) in NAMES.iter().zip(outputs) {
         assert!(output.status.success(), "{name}: {}", text(&output));
         assert_eq!(results(&serde_json::from_slice(&output.stdout).unwrap()), alone, "{name}");
+        let [status, _] = sites.run(name, "lopa status");
+        assert!(status.contains(&format!("{name} is done: lopa-gt, seed")), "{status}");
     }
 }
 

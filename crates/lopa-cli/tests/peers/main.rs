@@ -18,5 +18,6 @@ mod ports;
 mod program;
 mod relay;
 mod soak;
+mod status;
 mod trio;
 mod weather;

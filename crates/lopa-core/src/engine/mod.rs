@@ -22,6 +22,7 @@ pub use expect::Expect;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use peers::stopped;
+pub use peers::{Cause, Connection, Picture, Sight, Waits};
 pub use peers::{FileJournal, Frame, FrameKind, Journal, Note, Peers, Place, Policy, Settings};
 pub use refusal::Refusal;
 pub use simulation::Simulation;

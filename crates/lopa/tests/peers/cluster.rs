@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use lopa::data::Origin;
-use lopa::engine::{Journal, Note, Peers, Policy, Settings, Transport};
+use lopa::engine::{Journal, Note, Peers, Picture, Policy, Settings, Transport};
 use lopa::error::Result;
 use lopa::experiment::Experiment;
 use lopa::problem::private::Key;
@@ -183,6 +183,8 @@ pub struct Fate {
     /// When it left.
     pub left: std::time::Duration,
     pub disk: Shared<Disk>,
+    /// What it knew of all nodes, at intervals.
+    pub pictures: Vec<Picture>,
 }
 
 /// A cluster to run.
@@ -198,6 +200,8 @@ pub struct Setup<'a> {
     pub deadline: f64,
     /// Nodes to stop, and when.
     pub stops: Vec<(usize, f64)>,
+    /// Whether nodes state how far they are.
+    pub watches: bool,
 }
 
 impl<'a> Setup<'a> {
@@ -209,7 +213,8 @@ impl<'a> Setup<'a> {
     ) -> Setup<'a> {
         let (disks, stops) = (Vec::new(), Vec::new());
         let deadline = 200.0;
-        Setup { experiment, seed, faults, policy, tamper: None, disks, deadline, stops }
+        let (tamper, watches) = (None, false);
+        Setup { experiment, seed, faults, policy, tamper, disks, deadline, stops, watches }
     }
 
     /// Runs every node to its end.
@@ -231,8 +236,9 @@ impl<'a> Setup<'a> {
                 let disk = self.disks.get(node).cloned().unwrap_or_default();
                 let world = world.clone();
                 let (experiment, policy, deadline) = (self.experiment, self.policy, self.deadline);
+                let place = (node, self.watches);
                 let run =
-                    move || run_node(experiment, identity, world, node, (policy, deadline), disk);
+                    move || run_node(experiment, identity, world, place, (policy, deadline), disk);
                 std::thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, run).unwrap()
             };
             let threads: Vec<_> = (0..nodes).map(one).collect();
@@ -247,11 +253,12 @@ fn run_node(
     experiment: &Experiment,
     identity: [u8; 32],
     world: Arc<World>,
-    node: usize,
+    (node, watches): (usize, bool),
     (policy, deadline): (TestPolicy, f64),
     disk: Shared<Disk>,
 ) -> Fate {
     let notes = Shared::<Vec<Note>>::default();
+    let pictures = Shared::<Vec<Picture>>::default();
     world.begin(node);
     for lives in 1.. {
         let policy = match policy {
@@ -267,6 +274,12 @@ fn run_node(
         let notify = Box::new(move |note| sink.lock().unwrap().push(note));
         let place = (node, experiment.network.nodes);
         let mut peers = Peers::new(world.wire(node), place, &identity, settings, notify);
+        if watches {
+            let sink = pictures.clone();
+            let rows = Some(100 + node as u64);
+            let keep = Box::new(move |picture| sink.lock().unwrap().push(picture));
+            peers.watch(lives as u64, rows, keep);
+        }
         let life = catch_unwind(AssertUnwindSafe(|| {
             let mut keeper = Keeper { disk: disk.clone(), world: world.clone() };
             run_once(experiment, &mut peers, &mut keeper)
@@ -276,7 +289,8 @@ fn run_node(
                 let left = world.now();
                 world.leave(node);
                 let notes = notes.lock().unwrap().clone();
-                return Fate { done, notes, lives, left, disk };
+                let pictures = pictures.lock().unwrap().clone();
+                return Fate { done, notes, lives, left, disk, pictures };
             }
             Err(panic) if panic.is::<Killed>() => world.stay_down(node, world.downtime(node)),
             Err(panic) => {

@@ -123,7 +123,7 @@ macro_rules! contradiction {
 }
 
 fn attacks() -> Vec<Attack> {
-    use FrameKind::{Broadcast, Data, Ended, Notice, Status};
+    use FrameKind::{Broadcast, Data, Ended, Notice, Progress, Status};
     use Refusal::*;
     vec![
         attack!("nothing", [Garbage], |_| vec![Vec::new()]),
@@ -234,6 +234,13 @@ fn attacks() -> Vec<Attack> {
             let step = Frame::known(b).map_or(0, |frame| frame.place.step);
             with_payload(b, Notice, 1, &words(&[0, 1, u64::MAX, step, step + 1, 0]))
         }),
+        attack!("no progress", [Shape], |b| with_payload(b, Progress, 1, &[0; 151])),
+        attack!("progress of a node that is none", [Shape], |b| with_payload(
+            b,
+            Progress,
+            1,
+            &words(&[3; 19])
+        )),
         attack!("an end without skip-link", [Shape], |b| with_payload(b, Ended, 1, &[0xff])),
         attack!("a stranger", [], |_| Vec::new()), // see below
     ]

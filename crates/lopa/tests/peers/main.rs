@@ -15,6 +15,7 @@ mod malicious;
 mod masked;
 mod policies;
 mod private;
+mod progress;
 mod skips;
 mod waits;
 

@@ -77,6 +77,15 @@ impl Seen<'_> {
         self.with(FrameKind::Status, &words(&[durable, yours, flags]))
     }
 
+    /// How far a node is, signed by the member.
+    fn progress(&self, node: usize, number: u64, rest: [u64; 4]) -> Vec<u8> {
+        let [k, lacks, silent, since] = rest;
+        let content = words(&[node as u64, 1, number, 0, k, lacks, silent, since, 0, 0]);
+        let signed = [&b"lopa progress"[..], &self.bytes[8..24], &content].concat();
+        let entry = [words(&[0]), content, sign(MEMBER, &signed).to_vec()].concat();
+        self.with(FrameKind::Progress, &entry)
+    }
+
     fn at(&self, place: Place, payload: &[u8]) -> Vec<u8> {
         self.made(Frame { place, payload, ..self.frame })
     }
@@ -348,6 +357,16 @@ fn claims() -> Vec<Attack> {
         }),
         attack("to have ended", Around, None, |s| {
             NOT_ALL(s).then(|| vec![s.status([u64::MAX, 0, 6])])
+        }),
+        attack("that the run waits for others", Around, None, |s| {
+            let number = s.before.len() as u64;
+            Some(vec![s.progress(MEMBER, number, [u64::MAX, 1, 1, u64::MAX]); 3])
+        }),
+        attack("how far others are", Around, Signature, |s| {
+            Some(vec![s.progress((MEMBER + 1) % 4, u64::MAX, [7, 0, 0, 0])])
+        }),
+        attack("that nodes which are none are silent", Around, Shape, |s| {
+            Some(vec![s.progress(MEMBER, 1, [0, 0, 99, 1]), s.progress(MEMBER, 1, [0, 99, 0, 0])])
         }),
         attack("flags that are none", Around, Shape, |s| Some(vec![s.status([0, 0, 1 << 40])])),
         attack("a status that is too short", Around, Shape, |s| Some(vec![s.with(Status, &[1])])),

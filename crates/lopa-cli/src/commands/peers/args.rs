@@ -1,6 +1,6 @@
 //! The arguments of the commands for peers, which every build has.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -179,6 +179,9 @@ pub struct NodeArgs {
     /// Longest wait for a peer; then the node ends with exit code 6 [default: 600, with --check 30]
     #[arg(long, value_name = "SECONDS")]
     pub deadline: Option<f64>,
+    /// Serve the status of all nodes as OpenMetrics text at http://ADDRESS/metrics: a port of this host, or `host:port`
+    #[arg(long, value_name = "ADDRESS", value_parser = served)]
+    pub metrics: Option<SocketAddr>,
     /// With `skip-link`: how long to wait before leaving a link out of a round
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
     pub patience: f64,
@@ -193,4 +196,19 @@ pub enum Lost {
     Stop,
     /// Leave the link out of the round, at both ends
     SkipLink,
+}
+
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Folder of the node's runs: DIR of `lopa node --out DIR`, or DIR/NAME
+    #[arg(env = "LOPA_RUNS_DIR", default_value = "runs")]
+    pub folder: PathBuf,
+}
+
+/// An address, or a port of loopback.
+fn served(text: &str) -> Result<SocketAddr, String> {
+    let loopback = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let port = text.parse().map(loopback);
+    port.or_else(|_| text.parse())
+        .map_err(|_| "give a port, or an address such as 10.0.0.5:9464".into())
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use lopa::error::Result;
 
-use super::args::{InviteArgs, JoinArgs, KeyCommand, NodeArgs, RosterCommand};
+use super::args::{InviteArgs, JoinArgs, KeyCommand, NodeArgs, RosterCommand, StatusArgs};
 use crate::features::PEERS;
 use crate::program::Program;
 
@@ -26,4 +26,8 @@ pub fn roster(_: &RosterCommand, _: &Program) -> Result<ExitCode> {
 
 pub fn node(_: &NodeArgs, _: &Program) -> Result<ExitCode> {
     Err(PEERS.missing("lopa node"))
+}
+
+pub fn status(_: &StatusArgs, _: &Program) -> Result<ExitCode> {
+    Err(PEERS.missing("lopa status"))
 }

@@ -23,6 +23,8 @@ use toml::Table;
 use super::args::{Lost, NodeArgs};
 use super::check::check;
 use super::enrol::{EXPERIMENT, key_file, same_experiment};
+use super::status::now;
+use super::watch::{Followed, Watch, started};
 use crate::args::{ExperimentArgs, Resume, ThreadArgs};
 use crate::commands::bars::Bars;
 use crate::commands::environment::Environment;
@@ -72,6 +74,13 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
         None => destination.open(&experiment, data.as_ref(), output)?,
     };
     let ended = ended(&experiment, &mut folder)?;
+    let names: Vec<String> = roster.members.iter().map(|member| member.name.clone()).collect();
+    let rows = data.as_ref().and_then(|data| data.train.owners()).map(|own| own[me].len() as u64);
+    let watch = Watch::new(&out, started(name, &names, &experiment.name, rows));
+    if let Some(address) = args.metrics {
+        let address = watch.serve(address)?;
+        output.note(&format!("metrics at http://{address}/metrics"));
+    }
     let mut wire = Iroh::start(place, log, signals.shared())?;
     let patience = if ended.is_some() { COURTESY } else { settings.deadline };
     // A cut link does not delay a node that may skip it.
@@ -82,18 +91,20 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     match (wire.meet(patience.min(settings.deadline), enough), ended) {
         (Ok(Met::All | Met::Some), _) => {}
         (Ok(Met::Stopped), _) => {
+            watch.end("stopped");
             folder.finish(Status::Interrupted)?;
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));
         }
         (Err(_), Some(outcomes)) => {
+            watch.end("done");
             return leave(&experiment, Ok(outcomes), folder, signals, output);
         }
         (Err(error), None) => {
+            watch.end("failed");
             folder.finish(Status::Interrupted)?;
             return Err(error);
         }
     }
-    let names: Vec<String> = roster.members.iter().map(|member| member.name.clone()).collect();
     let print = move |note: Note| {
         let text = note.text(|node| names[node].clone());
         match note {
@@ -103,10 +114,20 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     };
     let size = (me, experiment.network.nodes);
     let mut peers = Peers::new(wire, size, &experiment.identity()?, settings, Box::new(print));
+    let seen = watch.clone();
+    // A later start has a later time; at worst, other nodes ignore this one's statements.
+    let start = (now() * 1000.0) as u64;
+    peers.watch(start, rows, Box::new(move |picture| seen.see(&picture)));
     let mut bars = Bars::new(output, &experiment);
+    let mut followed = Followed { to: &mut bars, watch: watch.clone() };
     let done =
-        experiment.run_peer(&mut peers, data, &environment.context(), &mut folder, &mut bars);
+        experiment.run_peer(&mut peers, data, &environment.context(), &mut folder, &mut followed);
     drop(peers);
+    watch.end(match (&done, signals.code()) {
+        (Ok(_), _) => "done",
+        (Err(_), Some(_)) => "stopped",
+        (Err(_), None) => "failed",
+    });
     leave(&experiment, done, folder, signals, output)
 }
 

@@ -56,6 +56,8 @@ pub enum Kind {
     Overflow = 6,
     /// A frame for a neighbour, which other nodes pass on because the link is cut: see `forward.rs`.
     Forwarded = 7,
+    /// How far nodes are, each signed by itself: see `progress.rs`.
+    Progress = 8,
 }
 
 impl Kind {
@@ -151,6 +153,7 @@ impl<'a> Frame<'a> {
             Kind::Ended,
             Kind::Overflow,
             Kind::Forwarded,
+            Kind::Progress,
         ];
         let kind = kinds.into_iter().find(|&kind| kind as u8 == head[6])?;
         if kind.is_signed() {

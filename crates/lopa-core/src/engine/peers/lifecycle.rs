@@ -32,6 +32,7 @@ impl<W: Wire> Independent for Peers<W> {
         self.broadcasts = Broadcasts::new(self.nodes);
         self.links = neighbours.iter().map(|&peer| Link::new(peer)).collect();
         self.limits = limits;
+        self.progress.measure(mixing, self.me);
         self.relayed.clear();
         self.forwarded.clear();
         (self.start, self.numbered) = (0, 0);

@@ -21,6 +21,9 @@
 //! skips the link in that exchange: see [`Policy`]. Both ends skip a link or neither does; `decide.rs`
 //! has the protocol.
 //!
+//! **Progress.** At intervals peers state how far they are and which neighbour is silent, so that each
+//! can name the peer for which a run waits: `progress.rs`.
+//!
 //! **Trust.** The wire authenticates neighbours; a neighbour's statements about itself affect only
 //! its own link. Frames that nodes pass on are signed by their authors, and are accepted only with
 //! that signature. A frame is held until its step is reached, and is used, relayed and saved only
@@ -47,6 +50,7 @@ mod frame;
 mod journal;
 mod lifecycle;
 mod link;
+mod progress;
 mod receive;
 mod settings;
 mod status;
@@ -55,6 +59,7 @@ use super::refusal::Refusal;
 pub(crate) use frame::is_finite;
 pub use frame::{Frame, Kind as FrameKind, Place};
 pub use journal::{FileJournal, Journal};
+pub use progress::{Cause, Connection, Picture, Sight, Waits};
 pub use settings::{Note, Policy, Settings};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,6 +74,7 @@ use ended::Ended;
 use forward::Forwarded;
 use frame::{FrameResult, run_id, signed};
 use link::Link;
+use progress::Progress;
 
 /// A node of a run whose other nodes are peers behind a wire.
 pub struct Peers<W: Wire> {
@@ -102,6 +108,7 @@ pub struct Peers<W: Wire> {
     probe_at: Duration,        // when silent neighbours are asked for a reply
     done: bool,                // whether the run's result is on disk
     stopped: bool,
+    progress: Progress,
 }
 
 impl<W: Wire> Peers<W> {
@@ -145,6 +152,7 @@ impl<W: Wire> Peers<W> {
             probe_at: Duration::ZERO,
             done: false,
             stopped: false,
+            progress: Progress::default(),
         }
     }
 
@@ -174,7 +182,11 @@ impl<W: Wire> Peers<W> {
         self.catch_up();
         let deadline = self.wire.now().saturating_add(self.settings.deadline);
         let mut next_request = self.wire.now() + self.settings.resend;
-        while let Some(peer) = missing(self)? {
+        loop {
+            let missing = missing(self)?;
+            self.note_waiting(missing);
+            let Some(peer) = missing else { return Ok(()) };
+            self.send_progress();
             if self.stopped {
                 return Err(stopped());
             }
@@ -199,7 +211,6 @@ impl<W: Wire> Peers<W> {
                 self.receive(event);
             }
         }
-        Ok(())
     }
 
     /// Whether the connection to a neighbour that is still needed is lost.
@@ -277,6 +288,7 @@ impl<W: Wire> Peers<W> {
             self.report(held.author, Refusal::Step);
         }
         self.step += 1;
+        self.send_progress();
     }
 
     /// The error for a state that is impossible if all peers run the same program on the same kind

@@ -54,6 +54,7 @@ impl<W: Wire> Peers<W> {
                 },
                 Kind::Ended => self.on_ended(at, frame.payload, bytes),
                 Kind::Forwarded => self.on_forwarded(at, frame.payload, bytes),
+                Kind::Progress => self.on_progress(at, frame.payload),
                 // This peer has its result, and its neighbours have everything they need.
                 _ if self.done => Ok(()),
                 Kind::Notice => self.on_notice(at, frame.payload, bytes),

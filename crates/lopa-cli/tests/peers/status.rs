@@ -1,0 +1,96 @@
+//! `lopa status` and `--metrics`: what each node knows of all.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::trio::{NAMES, QUADRATIC, Trio};
+
+/// The status at a node, when it is as wanted.
+fn status(trio: &Trio, name: &str, wanted: &dyn Fn(&Value) -> bool) -> Value {
+    let start = Instant::now();
+    loop {
+        let done = trio.folder.lopa(&["status", &format!("runs/{name}"), "--format", "json"]);
+        let found = if done.code == 0 { done.json()[0].clone() } else { Value::Null };
+        if wanted(&found) {
+            return found;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{name}: {found} {}", done.stderr);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The answer to a request.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn every_node_names_the_one_that_was_killed() {
+    let endless = QUADRATIC.replace("iterations = 40", "iterations = 10000000");
+    let trio = Trio::new(&endless);
+    let start = |name: &&str| match *name {
+        "alice" => trio.start(name, &["--metrics", "0"]),
+        name => trio.start(name, &[]),
+    };
+    let mut nodes: Vec<_> = NAMES.iter().map(start).collect();
+    // On the path, alice has no link to carol.
+    let far = |found: &Value| found["nodes"][2]["iteration"].as_u64().is_some_and(|k| k > 20);
+    let running = status(&trio, "alice", &far);
+    assert_eq!(running["state"], "running", "{running}");
+    assert_eq!(running["lopa"], env!("CARGO_PKG_VERSION"));
+    let links: Vec<&str> =
+        running["nodes"].as_array().unwrap().iter().map(|n| n["link"].as_str().unwrap()).collect();
+    assert_eq!(links, ["self", "up", "none"], "{running}");
+    nodes[2].kill().unwrap();
+    nodes[2].wait().unwrap();
+    let waits = |found: &Value| {
+        found["waiting"]["name"] == "carol"
+            && found["waiting"]["silent_seconds"].as_f64().unwrap() > 4.0
+            && found["waiting"]["nodes_waiting"] == 2
+    };
+    for (name, by) in [("alice", ", says bob"), ("bob", "")] {
+        let found = status(&trio, name, &waits);
+        assert_eq!(found["waiting"]["reported_by"], "bob", "{found}");
+        let words = trio.folder.lopa(&["status", &format!("runs/{name}")]).good().stdout;
+        let says = format!("{name} waits for carol, silent for ");
+        assert!(words.contains(&says), "{words}");
+        assert!(words.contains(&format!(" s{by}")), "{words}");
+        assert!(words.contains("; the others wait with us"), "{words}");
+    }
+    let address = running["metrics"].as_str().unwrap();
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    let metrics = get(address, "/metrics");
+    assert!(metrics.starts_with("HTTP/1.1 200"), "{metrics}");
+    assert!(metrics.ends_with("# EOF\n"), "{metrics}");
+    for line in ["lopa_waiting_seconds{node=\"carol\"} ", "lopa_link_up{node=\"bob\"} 1"] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    assert!(get(address, "/").starts_with("HTTP/1.1 404"));
+    for mut node in nodes.into_iter().take(2) {
+        node.kill().unwrap();
+        node.wait().unwrap();
+    }
+    // All at once, from the folder of all nodes.
+    let all = trio.folder.lopa(&["status", "--format", "json"]).good().json();
+    assert_eq!(all.as_array().unwrap().len(), 3, "{all}");
+    let none = trio.folder.lopa(&["status", "nowhere"]);
+    assert_eq!(none.code, 5, "{}", none.stderr);
+}
+
+#[test]
+fn a_status_says_that_a_node_is_done() {
+    let trio = Trio::new(QUADRATIC);
+    assert!(trio.run(&[]).iter().all(|output| output.status.success()));
+    let done = status(&trio, "bob", &|found| found["state"] == "done");
+    assert_eq!(done["iteration"], 40, "{done}");
+    assert_eq!(done["measured"]["iteration"], 40, "{done}");
+    assert!(done["measured"]["values"]["loss"].is_number(), "{done}");
+    assert!(trio.folder.lopa(&["status"]).good().stdout.contains("bob is done"));
+}
