@@ -1,4 +1,4 @@
-//! Work lists that several parts share: nothing is lost, nothing is done twice, whoever dies and whenever.
+//! Work lists that several parts share: nothing is lost and nothing is done twice, at whatever step a part dies.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
