@@ -71,7 +71,7 @@ BAD: list[tuple[str, Callable[[], Any], str]] = [
     ("complex numbers", lambda: lopa.Arrays(X * 1j, Y), "features: entries of type complex128"),
     ("NaN", lambda: lopa.Arrays(np.where(X > 2, np.nan, X), Y), r"features: nan at \["),
     ("a label too few", lambda: lopa.Arrays(X, Y[:-1]), r"labels: 60 rows need a value each, .* \(59,\)"),
-    ("labels with columns", lambda: lopa.Arrays(X, np.eye(60)), "labels: 60 rows need a value each"),
+    ("labels with three dimensions", lambda: lopa.Arrays(X, np.zeros((60, 2, 2))), "labels: 60 rows need a value each"),
     ("a label that is NaN", lambda: lopa.Arrays(X, np.where(Y == 0, np.nan, 1.0)), "labels: nan names nothing"),
     ("labels that cannot be compared", lambda: lopa.Arrays(X, np.array([1, "a"] * 30, object)), "labels: .*cannot be compared"),
     ("a group too few", lambda: lopa.Arrays(X, Y, GROUPS[1:]), "groups: 60 rows need a value each"),
