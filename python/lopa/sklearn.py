@@ -63,7 +63,7 @@ class _Silos(BaseEstimator):  # type: ignore[misc]
         rows = np.bincount(silo)
         if rows.min() < self._least():
             small = self.silos_[rows.argmin()]
-            message = f"silo `{small}` has {rows.min()} row, too few to validate on some of them"
+            message = f"silo `{small}` has {rows.min()} sample, too few to validate on a part of them"
             raise ValueError(message)
         experiment = self._experiment(X, rows)
         arrays = Arrays(X, labels, silo)

@@ -262,7 +262,7 @@ def test_bad_rows() -> None:
         classifier.fit(X, np.full(len(X), "yes"))
     lonely = groups.copy().astype(object)
     lonely[0] = "alone"
-    with pytest.raises(ValueError, match="silo `alone` has 1 row"):
+    with pytest.raises(ValueError, match="silo `alone` has 1 sample"):
         small(RegularizedClassifier).fit(X, y, groups=lonely)
     assert small(PersonalizedClassifier).fit(X, y, groups=lonely).score(X, y, groups=lonely) > 0.9
 
