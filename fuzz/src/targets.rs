@@ -146,9 +146,11 @@ fn ledger(bytes: &[u8]) {
     drop(ledger);
     let (run, name) = ("run".to_string(), "name".to_string());
     let run = Reservation { run, name, epsilon: f64::from(first), delta: 1e-5 };
-    match Ledgers::reserve(&folder(), std::slice::from_ref(&origin), &run) {
+    // The lock is given back before the ledger is opened again.
+    let reserved = Ledgers::reserve(&folder(), std::slice::from_ref(&origin), &run).map(drop);
+    match reserved {
         Err(error) => assert_eq!(error.id, "privacy/spent"),
-        Ok(_) => {
+        Ok(()) => {
             let ledger = Ledger::open(&folder(), &origin);
             let Ok(ledger) = ledger else {
                 assert_eq!(first, 0);
