@@ -311,6 +311,7 @@ impl<T: Real> Samples<T> {
             Stored::Bytes { bytes: Bytes { bytes, unit, shift }, .. } => {
                 Stock::Bytes { bytes, unit: *unit, shift }
             }
+            Stored::Standard { .. } => Stock::Numbers(self.stored.numbers()),
         }
     }
 
@@ -357,6 +358,28 @@ impl<T: Real> Samples<T> {
         out: &mut [T],
     ) {
         self.packed.add_transposed_product(self.find(batch), residual, width, out);
+    }
+
+    /// [`product`](Self::product) with N matrices.
+    pub fn products<const N: usize>(
+        &self,
+        batch: &[u32],
+        weights: [&[T]; N],
+        width: usize,
+        outs: [&mut [T]; N],
+    ) {
+        self.packed.products(self.find(batch), weights, width, outs);
+    }
+
+    /// [`add_transposed_product`](Self::add_transposed_product) with N matrices.
+    pub fn add_transposed_products<const N: usize>(
+        &self,
+        batch: &[u32],
+        residuals: [&[T]; N],
+        width: usize,
+        outs: [&mut [T]; N],
+    ) {
+        self.packed.add_transposed_products(self.find(batch), residuals, width, outs);
     }
 
     /// [`product`](Self::product) for all samples, in order.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::Features;
-use crate::math::real::{Real, cast};
+use crate::math::real::{Real, cast, update};
+use crate::math::scratch::lent;
 use lopa_kernels::{Blocks, Cells, Csr, Level, Pages, Pixels, Rows};
 
 /// Features in one precision, in the form that suits them.
@@ -17,6 +18,97 @@ pub enum Packed<T> {
     Cells(Cells<T>),
     /// Dense bytes.
     Bytes(Bytes<T>),
+    /// Bytes, most of them zero, with a shift and a factor for each column.
+    Standard(Standard<T>),
+}
+
+/// Rows of bytes that represent `factor[j] · (byte − shift[j])`. Products skip the zeros among the bytes; the shift is
+/// multiplied once, not for each row:
+///
+/// ```text
+/// A W = B (F W) − 1 (σᵀ F W),    Aᵀ R = F (Bᵀ R − σ (1ᵀ R)),    A = (B − 1 σᵀ) F
+/// ```
+#[derive(Debug, Clone)]
+pub struct Standard<T> {
+    /// The bytes, B.
+    pub raw: Blocks<T>,
+    /// Of each column, σ.
+    pub shift: Vec<T>,
+    /// Of each column, F.
+    pub factor: Vec<T>,
+}
+
+/// The workspace of products with [`Standard`] rows.
+#[derive(Default)]
+struct Room<T>(Vec<T>);
+
+impl<T: Real> Standard<T> {
+    /// Products with N matrices at once: the rows are read once.
+    fn products<const N: usize>(
+        &self,
+        rows: Rows,
+        weights: [&[T]; N],
+        width: usize,
+        outs: [&mut [T]; N],
+    ) {
+        let (level, stride, cols) = (Level::best(), N * width, self.factor.len());
+        lent(|Room(room): &mut Room<T>| {
+            let (scaled, rest) = take(room, [cols * stride, stride + rows.len() * stride]);
+            let (shifted, out) = rest.split_at_mut(stride);
+            shifted.fill(T::zero());
+            for (n, weights) in weights.into_iter().enumerate() {
+                let (scaled, shifted) =
+                    (&mut scaled[n * width..], &mut shifted[n * width..(n + 1) * width]);
+                let Standard { factor, shift, .. } = self;
+                level.scale_shifted_rows(factor, shift, weights, stride, scaled, shifted);
+            }
+            level.block_product(&self.raw, rows, scaled, stride, out);
+            update(shifted, [], |shifted, []| -shifted);
+            level.add_to_each_row(shifted, out);
+            for (n, to) in outs.into_iter().enumerate() {
+                for (to, from) in to.chunks_exact_mut(width).zip(out.chunks_exact(stride)) {
+                    to.copy_from_slice(&from[n * width..(n + 1) * width]);
+                }
+            }
+        });
+    }
+
+    /// The transposed products with N matrices at once.
+    fn add_transposed_products<const N: usize>(
+        &self,
+        rows: Rows,
+        residuals: [&[T]; N],
+        width: usize,
+        outs: [&mut [T]; N],
+    ) {
+        let (level, stride, cols) = (Level::best(), N * width, self.factor.len());
+        lent(|Room(room): &mut Room<T>| {
+            let (sums, rest) = take(room, [cols * stride, stride + rows.len() * stride]);
+            let (total, residual) = rest.split_at_mut(stride);
+            for (n, from) in residuals.into_iter().enumerate() {
+                for (to, from) in residual.chunks_exact_mut(stride).zip(from.chunks_exact(width)) {
+                    to[n * width..(n + 1) * width].copy_from_slice(from);
+                }
+            }
+            sums.fill(T::zero());
+            total.fill(T::zero());
+            level.add_block_transposed(&self.raw, rows, residual, stride, sums);
+            level.add_row_sum(residual, total);
+            update(total, [], |total, []| -total);
+            for (n, out) in outs.into_iter().enumerate() {
+                let (sums, total) = (&sums[n * width..], &total[n * width..(n + 1) * width]);
+                level.add_scaled_rows(&self.factor, &self.shift, sums, stride, total, out);
+            }
+        });
+    }
+}
+
+/// Two pieces of a workspace.
+fn take<T: Real>(room: &mut Vec<T>, [first, second]: [usize; 2]) -> (&mut [T], &mut [T]) {
+    if room.len() < first + second {
+        room.resize(first + second, T::zero());
+    }
+    room[..first + second].split_at_mut(first)
 }
 
 /// Rows of bytes that represent `unit · (byte − shift)`.
@@ -76,6 +168,7 @@ impl<T: Real> Packed<T> {
             Packed::Blocks(blocks) => blocks.pages(),
             Packed::Cells(cells) => cells.pages(),
             Packed::Bytes(bytes) => Pages::default().with(bytes.bytes.as_slice()),
+            Packed::Standard(Standard { raw, .. }) => raw.pages(),
         }
         .settle();
         self
@@ -88,6 +181,9 @@ impl<T: Real> Packed<T> {
             Packed::Blocks(blocks) => Packed::Blocks(blocks.select(rows)),
             Packed::Cells(cells) => Packed::Cells(cells.select(rows)),
             Packed::Bytes(bytes) => Packed::Bytes(bytes.select(rows)),
+            Packed::Standard(standard) => {
+                Packed::Standard(Standard { raw: standard.raw.select(rows), ..standard.clone() })
+            }
         }
     }
 
@@ -101,6 +197,11 @@ impl<T: Real> Packed<T> {
             Packed::Bytes(Bytes { bytes, unit, shift }) => {
                 Packed::Bytes(Bytes { bytes: bytes.clone(), unit: of(*unit), shift: cast(shift) })
             }
+            Packed::Standard(Standard { raw, shift, factor }) => Packed::Standard(Standard {
+                raw: raw.cast(of),
+                shift: cast(shift),
+                factor: cast(factor),
+            }),
         }
     }
 
@@ -117,6 +218,7 @@ impl<T: Real> Packed<T> {
             Packed::Bytes(bytes) => {
                 level.pixel_product(&bytes.pixels(), rows, weights, width, out);
             }
+            Packed::Standard(standard) => standard.products(rows, [weights], width, [out]),
         }
     }
 
@@ -135,6 +237,45 @@ impl<T: Real> Packed<T> {
             Packed::Bytes(bytes) => {
                 level.add_pixel_transposed(&bytes.pixels(), rows, residual, width, out);
             }
+            Packed::Standard(standard) => {
+                standard.add_transposed_products(rows, [residual], width, [out]);
+            }
+        }
+    }
+
+    /// [`product`](Packed::product) with N matrices, in one pass over the rows where that is faster.
+    pub fn products<const N: usize>(
+        &self,
+        rows: Rows,
+        weights: [&[T]; N],
+        width: usize,
+        outs: [&mut [T]; N],
+    ) {
+        match self {
+            Packed::Standard(standard) => standard.products(rows, weights, width, outs),
+            _ => weights
+                .into_iter()
+                .zip(outs)
+                .for_each(|(weights, out)| self.product(rows, weights, width, out)),
+        }
+    }
+
+    /// [`add_transposed_product`](Packed::add_transposed_product) with N matrices, in one pass over the rows where that
+    /// is faster.
+    pub fn add_transposed_products<const N: usize>(
+        &self,
+        rows: Rows,
+        residuals: [&[T]; N],
+        width: usize,
+        outs: [&mut [T]; N],
+    ) {
+        match self {
+            Packed::Standard(standard) => {
+                standard.add_transposed_products(rows, residuals, width, outs);
+            }
+            _ => residuals.into_iter().zip(outs).for_each(|(residual, out)| {
+                self.add_transposed_product(rows, residual, width, out)
+            }),
         }
     }
 }

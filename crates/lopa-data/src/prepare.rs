@@ -48,7 +48,8 @@ pub struct Preparation {
     pub moments: Option<MomentsOf>,
     /// Standardise only these feature columns, numbered from 0.
     pub columns: Option<Vec<usize>>,
-    /// Whether to store only non-zero entries; the default is whatever is faster.
+    /// Whether to store only non-zero entries; the default is whatever is faster. Of pixels, products can skip those
+    /// that are zero also where `scaling` subtracts a mean.
     pub sparse: Option<bool>,
     /// The names of nodes that have files of their own: `{node}` in the source's paths stands for the
     /// name.
@@ -303,7 +304,8 @@ fn prepare_kept(
         table.is_sparse() || !fills(method, standard) && mostly_zero(table, &train)
     });
     check_size(table, train.len().max(test.len()), sparse)?;
-    check_fill(method, standard, sparse)?;
+    let skips = sparse && skips_bytes(table, method, standard);
+    check_fill(method, standard, sparse && !skips)?;
     let scaling = match &preparation.moments {
         Some(MomentsOf::Given(given)) => given.scaling(method, columns, table.cols())?,
         _ => Scaling::choose(method, &raw.usual, columns, (table, &train))?,
@@ -313,7 +315,11 @@ fn prepare_kept(
     let set = |part: &Part, targets: Option<Targets>, rows: &[u32]| {
         let label = |&row: &u32| number[part.labels[row as usize] as usize].expect("a kept class");
         let labels = rows.iter().map(label).collect();
-        let set = Dataset::of(Stored::take(&part.table, rows, &scaling, sparse), labels);
+        let stored = Some(&part.table).filter(|_| skips);
+        let stored = stored
+            .and_then(|table| Stored::standard(table, rows, &scaling))
+            .unwrap_or_else(|| Stored::take(&part.table, rows, &scaling, sparse && !skips));
+        let set = Dataset::of(stored, labels);
         let set = match targets {
             None => set,
             Some(targets) => set.targeted(targets.select(rows)),
@@ -425,6 +431,12 @@ fn fills(method: Method, columns: Option<&[usize]>) -> bool {
         Method::Centre => true,
         Method::Standardise => columns.is_none(),
     }
+}
+
+/// Whether products skip the zeros of the raw bytes, though scaled entries are not zero.
+fn skips_bytes(table: &Table, method: Method, columns: Option<&[usize]>) -> bool {
+    let scales = matches!(method, Method::Standardise | Method::Centre);
+    matches!(table, Table::Bytes { .. }) && scales && columns.is_none()
 }
 
 /// Refuses a scaling that would fill a sparse table.

@@ -225,6 +225,12 @@ impl Scaling {
         !self.log && !self.row
     }
 
+    /// Whether it has a shift and a factor for every column, and nothing else.
+    pub(super) fn shifts_all(&self) -> bool {
+        let (shifts, factors) = (self.shift.len(), self.factor.len());
+        self.is_affine() && self.fill.is_empty() && shifts > 0 && shifts == factors
+    }
+
     /// Scales one entry, without dividing by the length of its row.
     pub(super) fn entry(&self, j: usize, raw: f64) -> f64 {
         let raw = if raw.is_nan() { self.fill.get(j).copied().unwrap_or(raw) } else { raw };

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::packed::{Bytes, Packed};
+use super::packed::{Bytes, Packed, Standard};
 use super::{Features, Scaling, Table};
 use lopa_kernels::Blocks;
 
@@ -20,6 +20,15 @@ pub enum Stored {
         /// The same as numbers, once requested.
         numbers: OnceLock<Arc<Features<f64>>>,
     },
+    /// Bytes, most of them zero, with a shift and a factor for each column.
+    Standard {
+        /// The bytes.
+        table: Table,
+        /// The scaling of each column.
+        scaling: Scaling,
+        /// The same as numbers, once requested.
+        numbers: OnceLock<Arc<Features<f64>>>,
+    },
 }
 
 impl Stored {
@@ -32,11 +41,18 @@ impl Stored {
         }
     }
 
+    /// The same for bytes with a shift and a factor for each column, such that products skip their zeros.
+    pub fn standard(table: &Table, rows: &[u32], scaling: &Scaling) -> Option<Stored> {
+        let table = table.rows_of_bytes(rows).filter(|_| scaling.shifts_all())?;
+        Some(Stored::Standard { table, scaling: scaling.clone(), numbers: OnceLock::new() })
+    }
+
     /// Number of columns.
     pub fn cols(&self) -> usize {
         match self {
             Stored::Numbers(features) => features.cols(),
             Stored::Bytes { bytes, .. } => bytes.cols(),
+            Stored::Standard { table, .. } => table.cols(),
         }
     }
 
@@ -45,6 +61,7 @@ impl Stored {
         match self {
             Stored::Numbers(features) => features.rows(),
             Stored::Bytes { bytes, .. } => bytes.rows(),
+            Stored::Standard { table, .. } => table.rows(),
         }
     }
 
@@ -55,6 +72,10 @@ impl Stored {
             Stored::Bytes { bytes, sparse, numbers } => {
                 numbers.get_or_init(|| Arc::new(bytes.numbers(*sparse)))
             }
+            Stored::Standard { table, scaling, numbers } => numbers.get_or_init(|| {
+                let rows: Vec<u32> = (0..table.rows() as u32).collect();
+                Arc::new(table.take(&rows, scaling, false))
+            }),
         }
     }
 
@@ -70,6 +91,9 @@ impl Stored {
                     }
                 }
             }
+            Stored::Standard { table, scaling, .. } => {
+                table.each(row, |j, byte| f(j, scaling.entry(j, byte)));
+            }
         }
     }
 
@@ -80,6 +104,10 @@ impl Stored {
             Stored::Bytes { bytes, sparse, .. } => {
                 let (bytes, numbers) = (bytes.select(rows), OnceLock::new());
                 Stored::Bytes { bytes, sparse: *sparse, numbers }
+            }
+            Stored::Standard { table, scaling, .. } => {
+                let table = table.rows_of_bytes(rows).unwrap_or_else(|| table.clone());
+                Stored::Standard { table, scaling: scaling.clone(), numbers: OnceLock::new() }
             }
         }
     }
@@ -93,6 +121,13 @@ impl Stored {
             Stored::Bytes { bytes, sparse: true, .. } => {
                 let blocks = Blocks::of_bytes(&bytes.bytes, bytes.cols(), bytes.unit);
                 blocks.map_or_else(numbers, Packed::Blocks)
+            }
+            Stored::Standard { table, scaling: Scaling { shift, factor, .. }, .. } => {
+                let Table::Bytes { cols, values } = table else { return numbers() };
+                let standard = |raw| {
+                    Packed::Standard(Standard { raw, shift: shift.clone(), factor: factor.clone() })
+                };
+                Blocks::of_bytes(values, *cols, 1.0).map_or_else(numbers, standard)
             }
         }
     }

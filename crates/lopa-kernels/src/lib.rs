@@ -427,6 +427,26 @@ kernels! {
         check("out", out.len(), factors.len(), width);
     };
 
+    /// `out[q, :] = factors[q] rows[q, :]` and `total += Σ_q shifts[q] out[q, :]`; `rows` is factors × total, and the rows
+    /// of `out` are `stride` apart.
+    scale_shifted_rows = short::scale_shifted,
+    (factors: &[T], shifts: &[T], rows: &[T], stride: usize, out: &mut [T], total: &mut [T]),
+    {
+        check("rows", rows.len(), factors.len(), total.len());
+        assert!(shifts.len() == factors.len(), "`shifts` has {} numbers", shifts.len());
+        check_strides("out", out.len(), factors.len(), stride, total.len());
+    };
+
+    /// `out[q, :] += factors[q] (rows[q, :] + shifts[q] total)`; `out` is factors × total, and the rows of `rows` are
+    /// `stride` apart.
+    add_scaled_rows = short::add_scaled,
+    (factors: &[T], shifts: &[T], rows: &[T], stride: usize, total: &[T], out: &mut [T]),
+    {
+        check("out", out.len(), factors.len(), total.len());
+        assert!(shifts.len() == factors.len(), "`shifts` has {} numbers", shifts.len());
+        check_strides("rows", rows.len(), factors.len(), stride, total.len());
+    };
+
     /// `rows[r, :] += row` for each r.
     add_to_each_row = short::add_to_each, (row: &[T], rows: &mut [T]),
     {
@@ -454,6 +474,16 @@ fn check(what: &str, length: usize, rows: usize, width: usize) {
     assert!(
         rows.checked_mul(width) == Some(length),
         "`{what}` has {length} numbers and not {rows} × {width}"
+    );
+}
+
+/// Panics unless `length` reaches to the end of the last of `rows` rows of `width` numbers, `stride` apart.
+#[inline]
+fn check_strides(what: &str, length: usize, rows: usize, stride: usize, width: usize) {
+    let end = rows.saturating_sub(1).checked_mul(stride).and_then(|last| last.checked_add(width));
+    assert!(
+        width <= stride && end.is_some_and(|end| end <= length),
+        "`{what}` has {length} numbers, too few for {rows} rows of {width}, {stride} apart"
     );
 }
 

@@ -8,7 +8,8 @@
 //! (12)  r⁺ = (1 − γ) r + γ s                             s at (x, θ, v)
 //! ```
 //!
-//! All terms use one minibatch ξ of g and one ς of f. `order = "first"` (D-SOBA-FO) takes the
+//! All terms use one minibatch ξ of g and one ς of f; with `estimate = "saga"` (`problem/saga.rs`) and γ = 1 it is SABA on one
+//! node. `order = "first"` (D-SOBA-FO) takes the
 //! products from differences of gradients on ξ:
 //!
 //! ```text
@@ -35,6 +36,9 @@ loopless_params! {
         order: Order = Order::Second;
         /// δ of the differences, for `order = "first"`.
         delta: f64 = 1e-3, positive;
+        /// How the terms of d, h and s are estimated from minibatches; by default `plain`.
+        #[serde(skip_serializing_if = "Estimate::is_plain")]
+        estimate: Estimate = Estimate::Plain;
     }
 }
 
@@ -89,7 +93,7 @@ impl Method for DSobaParams {
         if params.order == Order::First {
             start.oracle.take_differences(params.delta)?;
         }
-        let now = start.directions(TWO);
+        let now = start.estimated(TWO, params.estimate)?;
         let Start { x, theta, v, scope, oracle, .. } = start;
         let r = vec![T::zero(); x.len()];
         let (at, directions) = (At { x: &x, theta: &theta }, [&now.d[..], &now.h]);
@@ -164,7 +168,8 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
     }
 
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
-        let DSobaParams { alpha, beta, lambda, gamma, order, .. } = self.params;
+        let DSobaParams { alpha, beta, lambda, gamma, order, estimate, .. } = self.params;
+        estimate.on_device()?;
         if order == Order::First {
             return Err("devices take no differences: `order = \"second\"` only");
         }
@@ -197,6 +202,6 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
 
     variables! { DSoba { x, theta, v, r, now, steps, .. } =>
         "theta": theta, "d": now.d, "v": v, "h": now.h, "s": now.s, "r": r, "x": x,
-        "rule": steps.rule, "mean_theta": steps.mean,
+        "rule": steps.rule, "mean_theta": steps.mean, "table": now.saga.values,
     }
 }

@@ -35,6 +35,9 @@ loopless_params! {
         /// Global scope: whether θ and v are mixed with (W + I)/2; by default where `steps` finds the
         /// step sizes of tracked θ and v, which need it.
         lazy: Option<bool> = None;
+        /// How the terms of d, h and s are estimated from minibatches; by default `plain`.
+        #[serde(skip_serializing_if = "Estimate::is_plain")]
+        estimate: Estimate = Estimate::Plain;
     }
 }
 
@@ -104,7 +107,7 @@ impl Method for Lopa {
     }
 
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
-        let now = start.directions(FIVE); // (6) – (8)
+        let now = start.estimated(FIVE, self.params.estimate)?; // (6) – (8)
         let Start { x, theta, v, scope, oracle, .. } = start;
         let z = match self.params.start {
             StartZ::Estimate => now.s.to_vec(),
@@ -242,6 +245,7 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
     variables! { LopaNode { x, theta, v, now, z, y, of_theta, of_v, steps, .. } =>
         "theta": theta, "d": now.d, "y_theta": of_theta.y, "v": v, "h": now.h, "y_v": of_v.y,
         "s": now.s, "z": z, "y": y, "x": x, "rule": steps.rule, "mean_theta": steps.mean,
+        "table": now.saga.values,
     }
 
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
@@ -250,7 +254,8 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
             Scheme::LocalGradient => XUpdate::Local,
             Scheme::Alone => XUpdate::Alone,
         };
-        let LopaParams { alpha, beta, lambda, gamma, tau, .. } = self.params;
+        let LopaParams { alpha, beta, lambda, gamma, tau, estimate, .. } = self.params;
+        estimate.on_device()?;
         let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
         let usual = UsualRule { x, alpha, beta, lambda, gamma, tau, draws: FIVE };
         Ok(match self.scope {

@@ -56,7 +56,7 @@ pub use sent::Sent;
 
 use std::sync::Arc;
 
-use parts::directions::DirectionBuffers;
+use parts::directions::{DirectionBuffers, Estimate};
 use toml::Table;
 
 use crate::config::{Entry, Params, Registry};
@@ -145,10 +145,29 @@ pub struct Start<'a, T: Real> {
 impl<T: Real> Start<'_, T> {
     /// Directions at the start, on these minibatches.
     pub fn directions(&mut self, draws: Draws) -> DirectionBuffers<T> {
-        let mut now = match self.rows.take() {
+        let now = self.buffers(draws);
+        self.answered(now)
+    }
+
+    /// The same, estimated as `estimate` says from the start.
+    ///
+    /// # Errors
+    /// If the run cannot estimate like that.
+    pub fn estimated(&mut self, draws: Draws, estimate: Estimate) -> Result<DirectionBuffers<T>> {
+        let mut now = self.buffers(draws);
+        let at = At { x: &self.x, theta: &self.theta };
+        now.estimated(estimate, (at, &self.v), self.oracle)?;
+        Ok(self.answered(now))
+    }
+
+    fn buffers(&mut self, draws: Draws) -> DirectionBuffers<T> {
+        match self.rows.take() {
             Some(rows) => DirectionBuffers::of(rows, draws),
             None => DirectionBuffers::new(self.x.len(), self.theta.len(), draws),
-        };
+        }
+    }
+
+    fn answered(&mut self, mut now: DirectionBuffers<T>) -> DirectionBuffers<T> {
         self.oracle.answer(now.at(At { x: &self.x, theta: &self.theta }, &self.v));
         now
     }

@@ -1,7 +1,7 @@
 //! The names that the file of an algorithm needs: `use lopa::algorithms::prelude::*`.
 
 pub use super::cost::{Cost, Count, Task, p, steps};
-pub use super::parts::directions::DirectionBuffers;
+pub use super::parts::directions::{DirectionBuffers, Estimate};
 pub use super::parts::steps::{Given, Rule, Steps};
 pub use super::{Algorithm, Facts, Method, Start, algorithm_entry};
 pub use crate::config::Params;

@@ -24,6 +24,9 @@ loopless_params! {
     pub struct SldboParams {
         /// r: v is projected onto |v| ≤ r, if given. Any r ≥ |∇_θ f| / μ is right.
         radius: Option<f64> = None, positive;
+        /// How the terms of d, h and s are estimated from minibatches; by default `plain`.
+        #[serde(skip_serializing_if = "Estimate::is_plain")]
+        estimate: Estimate = Estimate::Plain;
     }
 }
 
@@ -64,7 +67,7 @@ impl Method for SldboParams {
     }
 
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
-        let now = start.directions(FIVE);
+        let now = start.estimated(FIVE, self.estimate)?;
         let Start { x, theta, v, scope, oracle, .. } = start;
         let old = DirectionBuffers::new(x.len(), theta.len(), FIVE);
         let (tx, t_theta, tv) = (now.s.to_vec(), now.d.to_vec(), now.h.to_vec());
@@ -106,6 +109,7 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
 
         self.steps.leave([&self.now.d, &self.now.h]);
         std::mem::swap(&mut self.now, &mut self.old);
+        std::mem::swap(&mut self.now.saga, &mut self.old.saga);
         self.tx.copy_from_slice(w_tx);
         combine(&mut self.t_theta, w_t_theta);
         combine(&mut self.tv, w_tv);
@@ -143,11 +147,12 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
 
     variables! { Sldbo { x, theta, v, now, tx, t_theta, tv, steps, .. } =>
         "theta": theta, "d": now.d, "t_theta": t_theta, "v": v, "h": now.h, "tv": tv, "s": now.s,
-        "tx": tx, "x": x, "rule": steps.rule, "mean_theta": steps.mean,
+        "tx": tx, "x": x, "rule": steps.rule, "mean_theta": steps.mean, "table": now.saga.values,
     }
 
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
-        let SldboParams { alpha, beta, lambda, radius, .. } = self.params;
+        let SldboParams { alpha, beta, lambda, radius, estimate, .. } = self.params;
+        estimate.on_device()?;
         if radius.is_some() {
             return Err("devices do not project v: leave `radius` out");
         }

@@ -37,6 +37,9 @@ loopless_params! {
         upper: Strategy = Strategy::Ed;
         /// How they agree on θ and v in the global scope.
         lower: Strategy = Strategy::Ed;
+        /// How the terms of d, h and s are estimated from minibatches; by default `plain`.
+        #[serde(skip_serializing_if = "Estimate::is_plain")]
+        estimate: Estimate = Estimate::Plain;
     }
 }
 
@@ -204,6 +207,7 @@ impl Method for SparkleParams {
         let mut now = DirectionBuffers::new(x.len(), theta.len(), FIVE);
         let r = vec![T::zero(); x.len()];
         let at = At { x: &x, theta: &theta };
+        now.estimated(self.estimate, (at, &v), oracle)?;
         if self.given().measures() {
             now.of_theta(at, oracle);
         }
@@ -291,15 +295,16 @@ impl<T: Real> Algorithm<T> for Sparkle<T> {
         self.steps.mean()
     }
 
-    variables! { Sparkle { levels: [x, theta, v], r, steps: Steps { rule, old: [d, h], mean, .. }, .. } =>
+    variables! { Sparkle { levels: [x, theta, v], r, now, steps: Steps { rule, old: [d, h], mean, .. }, .. } =>
         "theta": theta.value, "v": v.value, "r": r, "x": x.value,
         "memory_theta": theta.memory, "memory_v": v.memory, "memory_x": x.memory,
         "ahead_x": x.ahead, "last_theta": theta.last, "last_v": v.last, "last_x": x.last,
-        "rule": rule, "rule_d": d, "rule_h": h, "mean_theta": mean,
+        "rule": rule, "rule_d": d, "rule_h": h, "mean_theta": mean, "table": now.saga.values,
     }
 
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
-        let SparkleParams { alpha, beta, lambda, gamma, upper, lower, .. } = self.params;
+        let SparkleParams { alpha, beta, lambda, gamma, upper, lower, estimate, .. } = self.params;
+        estimate.on_device()?;
         let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
         let shared = self.levels[THETA].shared;
         let x = Listed {

@@ -33,6 +33,7 @@ pub use transport::{
 pub use wire::{Event, Signature, Wire};
 
 use crate::algorithms::Algorithm;
+use crate::algorithms::parts::directions::TABLE;
 use crate::algorithms::parts::steps::RULE;
 use crate::math::real::{Real, largest};
 use crate::messages::Tally;
@@ -52,9 +53,9 @@ impl<T: Real> Node<T> {
         self.watched().map(|(_, values)| largest(values)).collect()
     }
 
-    /// The variables whose growth means divergence: all but the numbers of the rule for step sizes.
+    /// The variables whose growth means divergence: all but the numbers of the rule for step sizes and SAGA's tables.
     pub fn watched(&self) -> impl Iterator<Item = (&'static str, &[T])> {
-        self.algorithm.variables().into_iter().filter(|(name, _)| *name != RULE)
+        self.algorithm.variables().into_iter().filter(|(name, _)| ![RULE, TABLE].contains(name))
     }
 }
 

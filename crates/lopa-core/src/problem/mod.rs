@@ -13,9 +13,12 @@ mod kind;
 pub mod oracle;
 pub mod predictor;
 pub mod private;
+pub mod saga;
 pub mod scope;
 
 pub use kind::{AnyProblem, Ask, Parts, Problem, Problems, Setting, Together, problem_entry};
+
+use std::ops::Range;
 
 use crate::error::Error;
 use crate::math::random::Stream;
@@ -92,21 +95,35 @@ pub trait Bilevel<T: Real>: Send {
     /// ∇²_xθ ĝ_i · v = ∇_x ⟨∇_θ ĝ_i, v⟩, length n.
     fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]);
 
+    /// ∇_θ ĝ_i(ξ₁), ∇²_θθ ĝ_i(ξ₂) v and ∇²_xθ ĝ_i(ξ₃) v, for parts that save work where these minibatches are
+    /// [`one`].
+    fn terms_of_g(&mut self, at: At<T>, v: &[T], xi: [&[u32]; 3], out: [&mut [T]; 3]) {
+        each_term_of_g(self, at, v, xi, out);
+    }
+
+    /// The entries of x in which ∇²_xθ ĝ_i on a batch may differ from zero; all by default.
+    fn entries_of_g(&self, _batch: &[u32]) -> Range<usize> {
+        0..self.dims().n
+    }
+
+    /// The entries of x in which ∇_x f̂_i on a batch may differ from zero; all by default.
+    fn entries_of_f(&self, _batch: &[u32]) -> Range<usize> {
+        0..self.dims().n
+    }
+
     /// d, h and s at a point, for parts that save work by computing all three together.
     fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
         let Directions { d, h, s, hess, scratch } = out;
-        self.grad_theta_g(at, on.xi[0], d);
-        self.hess_g(at, on.xi[1], v, h);
+        self.terms_of_g(at, v, on.xi, [d, h, s]);
         if let Some(hess) = hess {
             *hess = norm(h);
         }
         let grad_theta_f = &mut scratch[..h.len()];
         self.grad_theta_f(at, on.sigma[0], grad_theta_f);
         update(h, [grad_theta_f], |hess_v, [grad]| hess_v - grad);
-        self.grad_x_f(at, on.sigma[1], s);
-        let cross_v = &mut scratch[..s.len()];
-        self.cross_g(at, on.xi[2], v, cross_v);
-        update(s, [cross_v], |grad, [cross_v]| grad - cross_v);
+        let grad_x_f = &mut scratch[..s.len()];
+        self.grad_x_f(at, on.sigma[1], grad_x_f);
+        update(s, [grad_x_f], |cross_v, [grad]| grad - cross_v);
     }
 
     /// Named measures of a point on all the node's data: always `loss` (the mean outer loss,
@@ -151,6 +168,25 @@ pub trait Bilevel<T: Real>: Send {
     fn error(&mut self) -> Option<Error> {
         None
     }
+}
+
+/// The three terms of g one by one: [`Bilevel::terms_of_g`] without a shortcut.
+pub fn each_term_of_g<T: Real>(
+    part: &mut (impl Bilevel<T> + ?Sized),
+    at: At<T>,
+    v: &[T],
+    [xi1, xi2, xi3]: [&[u32]; 3],
+    [grad, hess_v, cross_v]: [&mut [T]; 3],
+) {
+    part.grad_theta_g(at, xi1, grad);
+    part.hess_g(at, xi2, v, hess_v);
+    part.cross_g(at, xi3, v, cross_v);
+}
+
+/// The minibatch that all three are, if they are one.
+pub fn one(xi: [&[u32]; 3]) -> Option<&[u32]> {
+    let [first, rest @ ..] = xi;
+    rest.iter().all(|other| std::ptr::eq(first, *other)).then_some(first)
 }
 
 /// The functions of a node's part that single-level and first-order methods need.

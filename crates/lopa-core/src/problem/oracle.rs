@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::form::Form;
 use super::private::{Derivative, Key, Mechanism, Private, Question};
+use super::saga::{self, Saga, Term};
 use super::{Ask, At, Bilevel, Dims, Directions, Minibatches, SingleLevel};
 use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
@@ -78,6 +79,8 @@ pub struct DirectionRequest<'a, T> {
     pub s: &'a mut [T],
     /// The output for |∇²_θθ ĝ v| in (7), if it is wanted.
     pub hess: Option<&'a mut f64>,
+    /// The tables that the estimates are corrected by, if there are any.
+    pub saga: Option<&'a mut Saga<T>>,
 }
 
 impl<'a, T> DirectionRequest<'a, T> {
@@ -153,8 +156,9 @@ impl Batches {
 
 /// Draws minibatches, evaluates derivatives on them and counts.
 ///
-/// Samples are drawn uniformly with replacement. The draw at (iteration, [`Draw`]) is always the
-/// same: requesting it twice gives the same minibatch.
+/// Samples are drawn uniformly with replacement, or in blocks of consecutive samples that come in a new order in every
+/// epoch ([`take_epochs`](Oracle::take_epochs)). The draw at (iteration, [`Draw`]) is always the same: requesting it
+/// twice gives the same minibatch.
 pub struct Oracle<T: Real> {
     part: Box<dyn Bilevel<T>>,
     sampler: Sampler,
@@ -232,31 +236,98 @@ struct Sampler {
     address: u64, // 0 at the start, k + 1 in iteration k
     shared: bool,
     full: bool,
-    all: Vec<u32>,        // 0, 1, 2, … where there are more than in `FIRST`
-    drawn: [Vec<u32>; 5], // as many as are needed at the same time
+    epochs: Option<Vec<Epoch>>, // the orders of blocks that are in use, where blocks are drawn
+    all: Vec<u32>,              // 0, 1, 2, … where there are more than in `FIRST`
+    drawn: [Vec<u32>; 5],       // as many as are needed at the same time
 }
+
+/// The order in which one draw takes the blocks of an epoch.
+struct Epoch {
+    slot: u32,
+    number: u64,
+    blocks: Vec<u32>,
+}
+
+/// A minibatch to be drawn: the draw, its size and the number of samples.
+type Wanted = (Draw, Option<usize>, usize);
 
 impl Sampler {
     fn draw(&mut self, draw: Draw, size: Option<usize>, of: usize) -> &[u32] {
         self.draw_all([(draw, size, of)])[0]
     }
 
-    /// For each: the draw, the size of the minibatch and the number of samples.
-    fn draw_all<const N: usize>(&mut self, of: [(Draw, Option<usize>, usize); N]) -> [&[u32]; N] {
-        for ((draw, size, of), batch) in of.into_iter().zip(&mut self.drawn) {
+    fn draw_all<const N: usize>(&mut self, of: [Wanted; N]) -> [&[u32]; N] {
+        if let Some(blocks) = self.blocks(of) {
+            return std::array::from_fn(|i| self.block(of[i], blocks[i]));
+        }
+        let known: [usize; N] = std::array::from_fn(|i| self.first_like(&of, i));
+        for (i, (draw, size, of)) in of.into_iter().enumerate().filter(|&(i, _)| known[i] == i) {
             let Some(size) = size.filter(|_| !self.full) else { continue };
             self.stream.seek(self.address, draw.slot(self.shared));
+            let batch = &mut self.drawn[i];
             batch.clear();
             // One word per sample: the bias is at most `of` / 2³².
             let index = |word: u32| ((u64::from(word) * of as u64) >> 32) as u32;
             batch.extend((0..size).map(|_| index(self.stream.word())));
         }
         std::array::from_fn(|i| match of[i] {
-            (_, Some(_), _) if !self.full => &self.drawn[i][..],
-            (.., of) => FIRST.get(..of).unwrap_or_else(|| &self.all[..of]),
+            (_, Some(_), _) if !self.full => &self.drawn[known[i]][..],
+            (.., of) => self.first(of),
         })
     }
+
+    /// The first of these minibatches that is the same as the i-th.
+    fn first_like(&self, of: &[Wanted], i: usize) -> usize {
+        let key = |&(draw, size, of): &Wanted| (draw.slot(self.shared), size, of);
+        of[..i].iter().position(|other| key(other) == key(&of[i])).unwrap_or(i)
+    }
+
+    /// The first samples, in their order.
+    fn first(&self, of: usize) -> &[u32] {
+        FIRST.get(..of).unwrap_or_else(|| &self.all[..of])
+    }
+
+    /// The samples of a block.
+    fn block(&self, (_, size, of): Wanted, block: usize) -> &[u32] {
+        let size = size.unwrap_or(of);
+        &self.first(of)[block * size..of.min((block + 1) * size)]
+    }
+
+    /// The block of each draw, if blocks are drawn.
+    fn blocks<const N: usize>(&mut self, of: [Wanted; N]) -> Option<[usize; N]> {
+        if self.full || self.epochs.is_none() {
+            return None;
+        }
+        Some(of.map(|wanted| self.drawn_block(wanted)))
+    }
+
+    /// The block of a draw: the blocks of an epoch come in an order of their own, which is a function of the number
+    /// of the epoch.
+    fn drawn_block(&mut self, (draw, size, of): Wanted) -> usize {
+        let Sampler { stream, address, shared, epochs: Some(epochs), .. } = self else { return 0 };
+        let (count, slot) = (saga::blocks(size, of) as u64, draw.slot(*shared));
+        let (number, at) = (*address / count, (*address % count) as usize);
+        let found = epochs.iter().position(|epoch| epoch.slot == slot);
+        let epoch = match found {
+            Some(found) => &mut epochs[found],
+            None => {
+                epochs.push(Epoch { slot, number: u64::MAX, blocks: Vec::new() });
+                epochs.last_mut().expect("just pushed")
+            }
+        };
+        if epoch.number != number || epoch.blocks.len() as u64 != count {
+            epoch.number = number;
+            epoch.blocks.clear();
+            epoch.blocks.extend(0..count as u32);
+            stream.seek(number, slot);
+            stream.shuffle(&mut epoch.blocks);
+        }
+        epoch.blocks[at] as usize
+    }
 }
+
+/// The largest tables of a node: 64 GiB.
+const MOST_BYTES: u64 = 1 << 36;
 
 impl<T: Real> Oracle<T> {
     /// The oracle of node `node`; with `shared` samples, all derivatives of an iteration are
@@ -272,7 +343,7 @@ impl<T: Real> Oracle<T> {
         let all = if samples > FIRST.len() { (0..samples as u32).collect() } else { Vec::new() };
         let stream = Stream::new(seed, Purpose::Sampling, node);
         let drawn = Default::default();
-        let sampler = Sampler { stream, address: 0, shared, full: false, all, drawn };
+        let sampler = Sampler { stream, address: 0, shared, full: false, epochs: None, all, drawn };
         let counts = Counts::default();
         let (differences, private, scripted, scratch) = (None, None, None, Vec::new());
         Oracle { part, sampler, batches, counts, differences, private, scripted, scratch }
@@ -287,6 +358,12 @@ impl<T: Real> Oracle<T> {
     /// From here on every minibatch is all samples, until it is switched off.
     pub fn take_all(&mut self, all: bool) {
         self.sampler.full = all;
+    }
+
+    /// From here on minibatches are blocks of consecutive samples, each once in an epoch, in an order that is drawn
+    /// for the epoch.
+    pub fn take_epochs(&mut self) {
+        self.sampler.epochs = Some(Vec::new());
     }
 
     /// From here on products with second derivatives are central differences of gradients with
@@ -361,6 +438,9 @@ impl<T: Real> Oracle<T> {
 
     /// The functions of the part, for a device; or the reason why no device can take it over.
     pub fn form(&self) -> Result<Form<'_, T>, &'static str> {
+        if self.sampler.epochs.is_some() {
+            return Err("devices draw each row by itself: leave `epochs` out");
+        }
         match self.joins() {
             true => self.part.form(),
             false => {
@@ -368,6 +448,103 @@ impl<T: Real> Oracle<T> {
                           `[privacy]` out")
             }
         }
+    }
+
+    /// Tables for all five terms, not yet filled; or the reason why there can be none.
+    pub fn saga(&self) -> Result<Saga<T>> {
+        let refused =
+            |message: &str, hint: &str| Err(Error::config("config/saga", message).hint(hint));
+        if self.sampler.epochs.is_none() {
+            return refused(
+                "`estimate = \"saga\"` keeps the terms of each block of an epoch, and this run draws no blocks",
+                "set `epochs = true` in [run]",
+            );
+        }
+        if !self.joins() {
+            return refused(
+                "`estimate = \"saga\"` goes neither with differences of gradients nor with `[privacy]`",
+                "leave `estimate` out, or `finite_differences`, `order = \"first\"` and `[privacy]`",
+            );
+        }
+        let bytes = saga::bytes(&*self.part, self.batches);
+        if bytes > MOST_BYTES {
+            let message = format!(
+                "the tables of `estimate = \"saga\"` would take {} GiB at this node",
+                bytes >> 30
+            );
+            return refused(&message, "take a larger `batch`, or leave `estimate` out");
+        }
+        Ok(Saga::new(&*self.part, self.batches))
+    }
+
+    /// Fills tables at a point, block by block.
+    pub fn fill(&mut self, saga: &mut Saga<T>, at: At<T>, v: &[T]) {
+        lent(|room: &mut Room<T>| {
+            let Oracle { part, sampler, counts, .. } = self;
+            for term in Term::ALL {
+                let wanted = wanted(&**part, self.batches, term, XI1);
+                let out = room.of(saga.length(term));
+                for block in 0..saga::blocks(wanted.1, wanted.2) {
+                    let batch = sampler.block(wanted, block);
+                    term.compute(&mut **part, (at, v), batch, out);
+                    term.derivative().count(counts, batch.len() as u64);
+                    saga.set(term, block, out);
+                }
+            }
+        });
+        saga.sum();
+    }
+
+    fn wanted(&self, term: Term, draw: Draw) -> Wanted {
+        wanted(&*self.part, self.batches, term, draw)
+    }
+
+    /// `out` ← one term on the minibatch of `draw`, corrected by its table.
+    pub fn corrected(
+        &mut self,
+        (term, draw): (Term, Draw),
+        (at, v): (At<T>, &[T]),
+        saga: &mut Saga<T>,
+        out: &mut [T],
+    ) {
+        let wanted = self.wanted(term, draw);
+        let block = self.sampler.drawn_block(wanted);
+        let batch = self.sampler.block(wanted, block);
+        term.compute(&mut *self.part, (at, v), batch, out);
+        term.derivative().count(&mut self.counts, batch.len() as u64);
+        saga.correct(term, block, out);
+    }
+
+    /// The directions of a request, each of the five terms corrected by its table.
+    fn answer_corrected(&mut self, wanted: DirectionRequest<T>) {
+        let DirectionRequest { at, v, draws, d, h, s, hess, saga: Some(saga) } = wanted else {
+            return;
+        };
+        let Draws { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] } = draws;
+        let of_g = [(Term::GradThetaG, xi1), (Term::HessG, xi2), (Term::CrossG, xi3)];
+        let of_g = of_g.map(|(term, draw)| self.wanted(term, draw));
+        let blocks = of_g.map(|wanted| self.sampler.drawn_block(wanted));
+        let xi: [&[u32]; 3] = std::array::from_fn(|i| self.sampler.block(of_g[i], blocks[i]));
+        self.part.terms_of_g(at, v, xi, [&mut *d, &mut *h, &mut *s]);
+        let samples = xi.iter().map(|on| on.len() as u64).sum();
+        self.counts +=
+            Counts { samples, grad_theta_g: 1, hess_g: 1, cross_g: 1, ..Counts::default() };
+        saga.correct(Term::GradThetaG, blocks[0], d);
+        saga.correct(Term::HessG, blocks[1], h);
+        saga.correct(Term::CrossG, blocks[2], s);
+        if let Some(hess) = hess {
+            *hess = norm(h);
+        }
+        let length = self.room();
+        lent(|room: &mut Room<T>| {
+            let room = room.of(length);
+            let grad = &mut room[..h.len()];
+            self.corrected((Term::GradThetaF, sigma1), (at, v), saga, grad);
+            update(h, [grad], |hess_v, [grad]| hess_v - grad);
+            let grad = &mut room[..s.len()];
+            self.corrected((Term::GradXF, sigma2), (at, v), saga, grad);
+            update(s, [grad], |cross_v, [grad]| grad - cross_v);
+        });
     }
 
     /// Whether gradients of g are estimates from minibatches.
@@ -424,6 +601,9 @@ impl<T: Real> Oracle<T> {
 
     /// Computes the directions that a step requested.
     pub fn answer(&mut self, wanted: DirectionRequest<T>) {
+        if wanted.saga.is_some() {
+            return self.answer_corrected(wanted);
+        }
         if self.joins() {
             let length = self.room();
             return lent(|room: &mut Room<T>| {
@@ -437,7 +617,7 @@ impl<T: Real> Oracle<T> {
                 self.part.directions(at, v, on, out);
             });
         }
-        let DirectionRequest { at, v, draws, d, h, s, hess } = wanted;
+        let DirectionRequest { at, v, draws, d, h, s, hess, .. } = wanted;
         self.grad_theta_g(at, draws.xi[0], d);
         self.residual(at, v, (draws.xi[1], draws.sigma[0]), h, hess);
         self.hypergradient(at, v, (draws.xi[2], draws.sigma[1]), s);
@@ -475,7 +655,7 @@ impl<T: Real> Oracle<T> {
     }
 
     /// `out` ← `out` − the output of `find`.
-    fn minus(&mut self, out: &mut [T], find: impl FnOnce(&mut Self, &mut [T])) {
+    pub fn minus(&mut self, out: &mut [T], find: impl FnOnce(&mut Self, &mut [T])) {
         lent(|room: &mut Room<T>| {
             let found = room.of(out.len());
             find(self, found);
@@ -580,13 +760,18 @@ const ONCE: Counts = Counts {
     samples: 0,
 };
 
+/// The minibatch of a term.
+fn wanted<T: Real>(part: &dyn Bilevel<T>, sizes: Batches, term: Term, draw: Draw) -> Wanted {
+    (draw, term.derivative().batch(sizes), term.samples(part))
+}
+
 /// Draws the minibatches of a request, and counts them.
 fn question<'a, T: Real>(
     sampler: &'a mut Sampler,
     counts: &mut Counts,
     scratch: &'a mut [T],
     (part, sizes): (&dyn Bilevel<T>, Batches),
-    DirectionRequest { at, v, draws, d, h, s, hess }: DirectionRequest<'a, T>,
+    DirectionRequest { at, v, draws, d, h, s, hess, .. }: DirectionRequest<'a, T>,
 ) -> Ask<'a, T> {
     let Draws { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] } = draws;
     let (f, g) = (part.samples_f(), part.samples_g());

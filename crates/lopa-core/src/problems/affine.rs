@@ -13,6 +13,17 @@ pub trait Rows<T: Real> {
     fn product(&self, weights: &[T], width: usize, out: &mut [T]);
     /// `out[q, :] += Σ_r s_r[q] delta[r, :]`, with `width` columns.
     fn add_transposed_product(&self, delta: &[T], width: usize, out: &mut [T]);
+
+    /// [`product`](Rows::product) with two matrices.
+    fn two_products(&self, weights: [&[T]; 2], width: usize, outs: [&mut [T]; 2]) {
+        weights.into_iter().zip(outs).for_each(|(weights, out)| self.product(weights, width, out));
+    }
+
+    /// [`add_transposed_product`](Rows::add_transposed_product) with two matrices.
+    fn add_two_transposed_products(&self, deltas: [&[T]; 2], width: usize, outs: [&mut [T]; 2]) {
+        let each = deltas.into_iter().zip(outs);
+        each.for_each(|(delta, out)| self.add_transposed_product(delta, width, out));
+    }
 }
 
 /// The samples of a batch.
@@ -35,6 +46,14 @@ impl<T: Real> Rows<T> for Batch<'_, T> {
 
     fn add_transposed_product(&self, delta: &[T], width: usize, out: &mut [T]) {
         self.samples.add_transposed_product(self.numbers, delta, width, out);
+    }
+
+    fn two_products(&self, weights: [&[T]; 2], width: usize, outs: [&mut [T]; 2]) {
+        self.samples.products(self.numbers, weights, width, outs);
+    }
+
+    fn add_two_transposed_products(&self, deltas: [&[T]; 2], width: usize, outs: [&mut [T]; 2]) {
+        self.samples.add_transposed_products(self.numbers, deltas, width, outs);
     }
 }
 
@@ -141,6 +160,46 @@ impl Affine {
         rows.product(weights, self.outputs, out);
         if self.bias {
             Level::best().add_to_each_row(bias, out);
+        }
+    }
+
+    /// [`apply`](Affine::apply) with two sets of weights.
+    pub fn apply_two<T: Real>(
+        &self,
+        rows: &impl Rows<T>,
+        weights: [&[T]; 2],
+        outs: [&mut Vec<T>; 2],
+    ) {
+        let cut = self.inputs * self.outputs;
+        assert!(weights.iter().all(|weights| weights.len() == self.size()), "weights of the map");
+        let outs = outs.map(|out| {
+            out.resize(rows.count() * self.outputs, T::zero());
+            &mut out[..]
+        });
+        let [first, second] = outs;
+        let matrices = weights.map(|weights| &weights[..cut]);
+        rows.two_products(matrices, self.outputs, [&mut *first, &mut *second]);
+        if self.bias {
+            let biases = weights.map(|weights| &weights[cut..]);
+            let each = biases.into_iter().zip([first, second]);
+            each.for_each(|(bias, out)| Level::best().add_to_each_row(bias, out));
+        }
+    }
+
+    /// [`add_gradient`](Affine::add_gradient) of two sets of weights.
+    pub fn add_two_gradients<T: Real>(
+        &self,
+        rows: &impl Rows<T>,
+        deltas: [&[T]; 2],
+        outs: [&mut [T]; 2],
+    ) {
+        let cut = self.inputs * self.outputs;
+        assert!(outs.iter().all(|out| out.len() == self.size()), "as many entries as weights");
+        let [(first, first_bias), (second, second_bias)] = outs.map(|out| out.split_at_mut(cut));
+        rows.add_two_transposed_products(deltas, self.outputs, [first, second]);
+        if self.bias {
+            let each = deltas.into_iter().zip([first_bias, second_bias]);
+            each.for_each(|(delta, bias)| Level::best().add_row_sum(delta, bias));
         }
     }
 

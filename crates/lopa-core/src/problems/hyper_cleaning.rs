@@ -5,11 +5,10 @@
 //! g_i(x, θ) = c · mean over training e of σ(x_e) ℓ(θ; s_e, ỹ_e)  +  r |θ|²
 //! ```
 //!
-//! ℓ is the loss of a linear model with bias, as in `loss`, σ the sigmoid, ỹ the labels of which a
-//! share was replaced by another class, or the targets of which a share was replaced by that of another
-//! sample. x has one entry for each training sample of the
-//! whole network; node i's part depends only on its own block of it, and every gradient with
-//! respect to x is zero outside that block.
+//! ℓ is the loss of a linear model, as in `loss`, σ the sigmoid, ỹ the labels of which a share was
+//! replaced by another class, or the targets of which a share was replaced by that of another sample.
+//! x has one entry for each training sample of the whole network; node i's part depends only on its own
+//! block of it, and every gradient with respect to x is zero outside the samples of the minibatch.
 
 use std::ops::Range;
 
@@ -21,12 +20,17 @@ use super::losses::{Goals, Losses};
 use super::{Local, Scale};
 use crate::data::{Samples, Target};
 use crate::error::Result;
+use crate::math::random::Stream;
 use crate::math::rank::auc;
-use crate::math::real::{Real, axpy, dot};
-use crate::params;
+use crate::math::real::{Real, axpy, dot, norm, update};
 use crate::problem::predictor::Predictor;
 use crate::problem::private::RowSums;
-use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, SingleLevel};
+use crate::problem::{
+    At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, SingleLevel,
+    each_term_of_g, one,
+};
+use crate::{choices, params};
+use lopa_kernels::Level;
 
 params! {
     /// Parameters of the `hyper-cleaning` problem.
@@ -35,18 +39,51 @@ params! {
         /// The share of training labels that are replaced by another class, or by the target of another
         /// sample.
         corruption: f64 = 0.3, share_or_none;
+        /// What a replaced label becomes; by default another class.
+        #[serde(skip_serializing_if = "Wrong::is_other")]
+        wrong: Wrong = Wrong::Other;
         /// r, the strength of the ridge.
         ridge: f64 = 0.001, positive;
         /// The share of a node's samples that is kept clean, for the outer function.
         validation: f64 = 0.2, share;
         /// What multiplies the mean losses.
         scale: Scale = Scale::Mean;
+        /// Where every entry of x starts; by default at 0.
+        #[serde(skip_serializing_if = "is_zero")]
+        start: f64 = 0.0, from_to(-100.0, 100.0);
+        /// Whether the model has a bias; by default it has.
+        #[serde(skip_serializing_if = "is_true")]
+        bias: bool = true;
         /// The loss; by default `softmax` for classes and `squared` for numbers.
         loss: Option<LossName> = None;
         /// Where `huber` becomes linear, in deviations of the target (1).
         delta: Option<f64> = None, positive;
     }
     check |options| options.loss().check()
+}
+
+choices! {
+    /// What a replaced label becomes.
+    pub enum Wrong {
+        /// Another class.
+        Other,
+        /// Any class, the right one included.
+        Any,
+    }
+}
+
+impl Wrong {
+    fn is_other(&self) -> bool {
+        *self == Wrong::Other
+    }
+}
+
+fn is_true(bias: &bool) -> bool {
+    *bias
+}
+
+fn is_zero(start: &f64) -> bool {
+    *start == 0.0
 }
 
 impl Options {
@@ -56,7 +93,7 @@ impl Options {
 
     fn model<T: Real>(&self, inputs: usize, target: Target) -> Result<Linear<T>> {
         let (loss, outputs) = self.loss().fit(target)?;
-        Ok(Linear::new(Affine { inputs, outputs, bias: true }, loss))
+        Ok(Linear::new(Affine { inputs, outputs, bias: self.bias }, loss))
     }
 }
 
@@ -106,9 +143,12 @@ pub struct HyperCleaning<T> {
     model: Linear<T>,
     block: Block,
     ridge: T,
+    start: f64,
     outer: Losses<T>,
     inner: Losses<T>,
     wrong: Vec<bool>, // whether a sample's label or target was replaced by another
+    weights: Vec<T>,  // σ(x_e) of a minibatch
+    slopes: Vec<T>,   // σ'(x_e) of a minibatch
 }
 
 impl<T: Real> HyperCleaning<T> {
@@ -123,25 +163,56 @@ impl<T: Real> HyperCleaning<T> {
             Losses::new(samples.clone(), options.scale.factor(setting.batch, samples.len()))
         };
         let mut inner = losses(&local.train);
-        let wrong = corrupt(&mut inner.goals, options.corruption, local.target, setting.seed, node);
+        let stream = draws(setting.seed, node, 1);
+        let wrong = corrupt(&mut inner.goals, options, local.target, stream);
         Ok(HyperCleaning {
             model: options.model(local.features(), local.target)?,
             block,
             ridge: T::of(options.ridge),
+            start: options.start,
             outer: losses(&local.validation),
             inner,
             wrong,
+            weights: Vec::new(),
+            slopes: Vec::new(),
             local,
         })
+    }
+
+    /// weights ← σ(x_e), slopes ← σ'(x_e) of a minibatch.
+    fn weigh(&mut self, x: &[T], batch: &[u32]) {
+        let HyperCleaning { block, weights, slopes, .. } = self;
+        let own = &x[block.offset..];
+        weights.clear();
+        weights.extend(batch.iter().map(|&e| own[e as usize]));
+        slopes.clear();
+        slopes.extend(weights.iter().map(|&x| -x));
+        Level::best().sigmoid(weights);
+        Level::best().sigmoid(slopes);
+        update(slopes, [weights], |other, [weight]| weight * other);
+    }
+
+    /// d ← ∇_θ ĝ, h ← ∇²_θθ ĝ v, and s ← `sign` ∇²_xθ ĝ v, on one minibatch: its rows are multiplied with θ
+    /// and v once.
+    fn of_g(&mut self, at: At<T>, v: &[T], batch: &[u32], sign: T, [d, h, s]: [&mut [T]; 3]) {
+        self.weigh(at.x, batch);
+        let HyperCleaning { model, block, ridge, inner, weights, slopes, .. } = self;
+        [&mut *d, &mut *h, &mut *s].into_iter().for_each(|out| out.fill(T::zero()));
+        let weighted = inner.each_weighted(batch, |r| weights[r]);
+        let sloping = inner.each_weighted(batch, |r| slopes[r]);
+        let own = &mut s[block.offset..];
+        let cross = |r: usize, slope| own[batch[r] as usize] += sign * slope;
+        model.add_terms(&inner.rows(batch), (at.theta, v), (weighted, sloping), (d, h), cross);
+        axpy(*ridge + *ridge, at.theta, d);
+        axpy(*ridge + *ridge, v, h);
     }
 
     /// Mean weights of clean and of corrupted samples, and the probability that a clean sample weighs
     /// more than a corrupted one.
     fn cleaning(&self, x: &[T]) -> Vec<(String, f64)> {
-        let weight = weight(self.block.offset, x);
         let (mut clean, mut corrupted) = (Vec::new(), Vec::new());
-        for (e, &wrong) in self.wrong.iter().enumerate() {
-            if wrong { &mut corrupted } else { &mut clean }.push(weight(e).to_f64());
+        for (&wrong, &x) in self.wrong.iter().zip(&x[self.block.offset..]) {
+            if wrong { &mut corrupted } else { &mut clean }.push(sigmoid(x).to_f64());
         }
         if clean.is_empty() || corrupted.is_empty() {
             return Vec::new();
@@ -155,36 +226,27 @@ impl<T: Real> HyperCleaning<T> {
     }
 }
 
-/// σ(x_e): how much a node's sample e counts.
-fn weight<T: Real>(offset: usize, x: &[T]) -> impl Fn(usize) -> T {
-    move |e| sigmoid(x[offset + e])
-}
-
-/// σ'(x_e).
-fn slope<T: Real>(offset: usize, x: &[T]) -> impl Fn(usize) -> T {
-    move |e| sigmoid(x[offset + e]) * sigmoid(-x[offset + e])
-}
-
 /// Replaces a share of the labels by other classes, or of the targets by those of other samples; returns
 /// which of them are another now.
 fn corrupt<T: Real>(
     goals: &mut Goals<T>,
-    share: f64,
+    options: &Options,
     target: Target,
-    seed: u64,
-    node: usize,
+    mut stream: Stream,
 ) -> Vec<bool> {
-    let mut stream = draws(seed, node, 1);
     let samples = match goals {
         Goals::Classes(classes) => classes.len(),
         Goals::Numbers { outputs, values } => values.len() / *outputs,
     };
     let mut order: Vec<usize> = (0..samples).collect();
     stream.shuffle(&mut order);
-    let count = (samples as f64 * share).round() as usize;
+    let count = (samples as f64 * options.corruption).round() as usize;
     let clean = goals.clone();
     for &e in &order[..count] {
         match (&mut *goals, target) {
+            (Goals::Classes(labels), Target::Classes(classes)) if options.wrong == Wrong::Any => {
+                labels[e] = stream.below(classes) as u32;
+            }
             (Goals::Classes(labels), Target::Classes(classes)) => {
                 let other = stream.below(classes - 1) as u32;
                 labels[e] = other + u32::from(other >= labels[e]);
@@ -220,7 +282,8 @@ impl<T: Real> Bilevel<T> for HyperCleaning<T> {
     }
 
     fn g(&mut self, at: At<T>, batch: &[u32]) -> f64 {
-        let each = self.inner.each_weighted(batch, weight(self.block.offset, at.x));
+        self.weigh(at.x, batch);
+        let each = self.inner.each_weighted(batch, |r| self.weights[r]);
         let loss = self.model.loss(&self.inner.rows(batch), at.theta, each);
         loss + (self.ridge * dot(at.theta, at.theta)).to_f64()
     }
@@ -237,14 +300,16 @@ impl<T: Real> Bilevel<T> for HyperCleaning<T> {
 
     fn grad_theta_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
         out.fill(T::zero());
-        let each = self.inner.each_weighted(batch, weight(self.block.offset, at.x));
+        self.weigh(at.x, batch);
+        let each = self.inner.each_weighted(batch, |r| self.weights[r]);
         self.model.add_gradient(&self.inner.rows(batch), at.theta, each, out);
         axpy(self.ridge + self.ridge, at.theta, out);
     }
 
     fn hess_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
         out.fill(T::zero());
-        let each = self.inner.each_weighted(batch, weight(self.block.offset, at.x));
+        self.weigh(at.x, batch);
+        let each = self.inner.each_weighted(batch, |r| self.weights[r]);
         self.model.add_hessian_product(&self.inner.rows(batch), at.theta, v, each, out);
         axpy(self.ridge + self.ridge, v, out);
     }
@@ -252,11 +317,50 @@ impl<T: Real> Bilevel<T> for HyperCleaning<T> {
     fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
         // (∇²_xθ g · v)_e = c/b σ'(x_e) ⟨∇ℓ_e(θ), v⟩
         out.fill(T::zero());
+        self.weigh(at.x, batch);
         let offset = self.block.offset;
-        let each = self.inner.each_weighted(batch, slope(offset, at.x));
+        let each = self.inner.each_weighted(batch, |r| self.slopes[r]);
         self.model.each_slope(&self.inner.rows(batch), at.theta, v, each, |r, slope| {
             out[offset + batch[r] as usize] += slope;
         });
+    }
+
+    fn terms_of_g(&mut self, at: At<T>, v: &[T], xi: [&[u32]; 3], out: [&mut [T]; 3]) {
+        match one(xi) {
+            Some(batch) => self.of_g(at, v, batch, T::one(), out),
+            None => each_term_of_g(self, at, v, xi, out),
+        }
+    }
+
+    fn entries_of_g(&self, batch: &[u32]) -> Range<usize> {
+        let place = |e: Option<&u32>| self.block.offset + e.map_or(0, |&e| e as usize);
+        place(batch.iter().min())..place(batch.iter().max()) + usize::from(!batch.is_empty())
+    }
+
+    fn entries_of_f(&self, _batch: &[u32]) -> Range<usize> {
+        0..0
+    }
+
+    /// f does not depend on x.
+    fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
+        let Directions { d, h, s, hess, scratch } = out;
+        match one(on.xi) {
+            Some(batch) => self.of_g(at, v, batch, -T::one(), [d, h, s]),
+            None => {
+                each_term_of_g(self, at, v, on.xi, [d, h, s]);
+                update(s, [], |cross_v, []| T::zero() - cross_v);
+            }
+        }
+        if let Some(hess) = hess {
+            *hess = norm(h);
+        }
+        let grad_theta_f = &mut scratch[..h.len()];
+        self.grad_theta_f(at, on.sigma[0], grad_theta_f);
+        update(h, [grad_theta_f], |hess_v, [grad]| hess_v - grad);
+    }
+
+    fn start_x(&self, _common: &mut Stream) -> Vec<f64> {
+        vec![self.start; self.block.n]
     }
 
     fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
@@ -281,8 +385,9 @@ impl<T: Real> SingleLevel<T> for HyperCleaning<T> {
     fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
         // (∇_x g)_e = c/b σ'(x_e) ℓ_e(θ)
         out.fill(T::zero());
+        self.weigh(at.x, batch);
         let offset = self.block.offset;
-        let each = self.inner.each_weighted(batch, slope(offset, at.x));
+        let each = self.inner.each_weighted(batch, |r| self.slopes[r]);
         self.model.each_loss(&self.inner.rows(batch), at.theta, each, |r, loss| {
             out[offset + batch[r] as usize] += loss;
         });

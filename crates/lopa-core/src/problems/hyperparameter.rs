@@ -11,7 +11,8 @@
 //!
 //! There is no ½ before the regulariser and no bias, as in the paper's experiment; hence
 //! ∇_θ of it is 2eˣθ and its cross term 2eˣθv. A fixed ridge (μ/2)|θ|² is x = ln(μ/2).
-//! With `bias = true` there is one, the last row of θ, with a strength of its own.
+//! With `bias = true` there is one, the last row of θ, with a strength of its own. With `strength = "class"` x has an entry
+//! for each column of θ in place of each row; with `groups`, one for each group of consecutive rows.
 //! The paper prints sums over samples; `scale` sets c.
 
 use std::ops::Range;
@@ -22,12 +23,11 @@ use super::loss::{Loss, LossKeys, LossName};
 use super::losses::Losses;
 use super::{Local, Scale};
 use crate::data::{Samples, Target};
-use crate::error::Result;
+use crate::error::{Error, Fault, Result};
 use crate::math::portable::{exp, ln};
 use crate::math::random::Stream;
 use crate::math::real::{Real, dot, norm, update};
 use crate::math::{number, written};
-use crate::params;
 use crate::problem::form::Form;
 use crate::problem::predictor::Predictor;
 use crate::problem::private::Derivative::{GradThetaF, GradThetaG, HessG};
@@ -35,6 +35,7 @@ use crate::problem::private::RowSums;
 use crate::problem::{
     At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, Shortcuts, SingleLevel,
 };
+use crate::{choices, params};
 use lopa_kernels::Level;
 
 params! {
@@ -47,6 +48,14 @@ params! {
         scale: Scale = Scale::Mean;
         /// Where every entry of x starts.
         start: f64 = 0.0, from_to(-100.0, 100.0);
+        /// The standard deviation of the entries of x at the start, drawn the same at every node; by default 0.
+        #[serde(skip_serializing_if = "is_zero")]
+        spread: f64 = 0.0, from_to(0.0, 100.0);
+        /// What has a strength of its own; by default each feature.
+        #[serde(skip_serializing_if = "Strength::is_feature")]
+        strength: Strength = Strength::Feature;
+        /// One strength for each group of consecutive features, given by the numbers of features.
+        groups: Option<Vec<usize>> = None;
         /// Whether the model has a bias, with a strength of its own.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         bias: bool = false;
@@ -55,7 +64,27 @@ params! {
         /// Where `huber` becomes linear, in deviations of the target (1).
         delta: Option<f64> = None, positive;
     }
-    check |options| options.loss().check()
+    check |options| options.check_rest()
+}
+
+choices! {
+    /// What has a strength of its own.
+    pub enum Strength {
+        /// Each feature.
+        Feature,
+        /// Each class, or each number to predict.
+        Class,
+    }
+}
+
+impl Strength {
+    fn is_feature(&self) -> bool {
+        *self == Strength::Feature
+    }
+}
+
+fn is_zero(spread: &f64) -> bool {
+    *spread == 0.0
 }
 
 impl<T: Real> Problem<T> for Options {
@@ -80,6 +109,29 @@ impl Options {
         LossKeys { loss: self.loss, delta: self.delta, of_two: LossName::Logistic }
     }
 
+    fn check_rest(&self) -> Result<(), Fault> {
+        let sizes = format!("{:?}", self.groups.as_deref().unwrap_or_default());
+        let alone = self.groups.is_none() || self.strength == Strength::Feature;
+        Fault::unless(alone, "groups", &sizes, "left out with `strength = \"class\"`")?;
+        let filled = self.groups.iter().all(|sizes| !sizes.is_empty() && !sizes.contains(&0));
+        Fault::unless(filled, "groups", &sizes, "a list of positive numbers of features")?;
+        self.loss().check()
+    }
+
+    /// The entry of x for each row of θ, where several rows have one; or the reason why there are none.
+    fn group_of_row(&self, features: usize) -> Result<Option<Vec<u32>>> {
+        let Some(sizes) = &self.groups else { return Ok(None) };
+        let all = sizes.iter().fold(0usize, |sum, &size| sum.saturating_add(size));
+        if all != features {
+            let message = format!("`groups` has {all} features, and the data {features}");
+            return Err(Error::config("config/unfit-groups", message)
+                .hint("give the numbers of features of consecutive groups, all columns of the data in all"));
+        }
+        let rows = (0..).zip(sizes).flat_map(|(group, &size)| std::iter::repeat_n(group, size));
+        let bias = self.bias.then_some(sizes.len() as u32);
+        Ok(Some(rows.chain(bias).collect()))
+    }
+
     fn model<T: Real>(&self, inputs: usize, target: Target) -> Result<Linear<T>> {
         let (loss, outputs) = self.loss().fit(target)?;
         Ok(Linear::new(Affine { inputs, outputs, bias: self.bias }, loss))
@@ -92,10 +144,13 @@ pub struct Hyperparameter<T> {
     model: Linear<T>,
     outer: Losses<T>,
     inner: Losses<T>,
-    start: f64,
+    start: [f64; 2], // mean and deviation
     bias: bool,
-    strengths: Vec<T>,       // 2eˣ
-    squares: Option<Vec<T>>, // mean of s_q² over training, 1 for the bias; computed on first use
+    of: Strength,
+    groups: Option<Vec<u32>>, // the entry of x for each row of θ, where several rows have one
+    strengths: Vec<T>,        // 2eˣ, for each row of θ or, with `Strength::Class`, for each column
+    dots: Vec<T>,             // of each row, where several have one entry of x
+    squares: Option<Vec<T>>,  // mean of s_q² over training, 1 for the bias; computed on first use
 }
 
 impl<T: Real> Hyperparameter<T> {
@@ -115,9 +170,12 @@ impl<T: Real> Hyperparameter<T> {
             model: options.model(local.features(), local.target)?,
             outer: losses(&local.validation),
             inner: losses(&local.train),
-            start: options.start,
+            start: [options.start, options.spread],
             bias: options.bias,
+            of: options.strength,
+            groups: options.group_of_row(local.features())?,
             strengths: Vec::new(),
+            dots: Vec::new(),
             squares: None,
             local,
         })
@@ -126,28 +184,66 @@ impl<T: Real> Hyperparameter<T> {
     /// strengths ← 2eˣ.
     fn find_strengths(&mut self, x: &[T]) {
         self.strengths.clear();
-        self.strengths.extend_from_slice(x);
+        match &self.groups {
+            None => self.strengths.extend_from_slice(x),
+            Some(groups) => self.strengths.extend(groups.iter().map(|&group| x[group as usize])),
+        }
         Level::best().exp(&mut self.strengths);
         update(&mut self.strengths, [], |e, []| e + e);
     }
 
     /// `out ← 2 diag(eˣ) u + c · mean of ∇ℓ(u)` over a minibatch of g.
     fn gradient(&mut self, u: &[T], batch: &[u32], out: &mut [T]) {
-        Level::best().scale_rows(&self.strengths, u, self.model.columns(), out);
+        self.regularise(u, out);
         self.model.add_gradient(&self.inner.rows(batch), u, self.inner.each(batch), out);
     }
 
     /// `out ← (2 diag(eˣ) + c · mean of ∇²ℓ(θ)) v` over a minibatch of g.
     fn hessian_product(&mut self, theta: &[T], batch: &[u32], v: &[T], out: &mut [T]) {
-        Level::best().scale_rows(&self.strengths, v, self.model.columns(), out);
+        self.regularise(v, out);
         let each = self.inner.each(batch);
         self.model.add_hessian_product(&self.inner.rows(batch), theta, v, each, out);
     }
 
-    /// `out_q ← factor · 2 e^{x_q} ⟨u_q, v_q⟩`.
+    /// `out ← 2 diag(eˣ) u`.
+    fn regularise(&self, u: &[T], out: &mut [T]) {
+        let columns = self.model.columns();
+        match self.of {
+            Strength::Feature => Level::best().scale_rows(&self.strengths, u, columns, out),
+            Strength::Class => {
+                for (out, u) in out.chunks_exact_mut(columns).zip(u.chunks_exact(columns)) {
+                    update(out, [u, &self.strengths], |_, [u, strength]| strength * u);
+                }
+            }
+        }
+    }
+
+    /// `out_q ← factor · 2 e^{x_q} ⟨u_q, v_q⟩`, where u_q and v_q are the rows or columns with this strength.
     fn ridge_cross(&mut self, factor: T, u: &[T], v: &[T], out: &mut [T]) {
-        Level::best().row_dots(u, v, self.model.columns(), out);
-        update(out, [&self.strengths], |dot, [strength]| factor * strength * dot);
+        let columns = self.model.columns();
+        match (self.of, &self.groups) {
+            (Strength::Feature, None) => {
+                Level::best().row_dots(u, v, columns, out);
+                update(out, [&self.strengths], |dot, [strength]| factor * strength * dot);
+            }
+            (Strength::Feature, Some(groups)) => {
+                self.dots.resize(groups.len(), T::zero());
+                Level::best().row_dots(u, v, columns, &mut self.dots);
+                out.fill(T::zero());
+                for ((&group, &dot), &strength) in
+                    groups.iter().zip(&self.dots).zip(&self.strengths)
+                {
+                    out[group as usize] += factor * strength * dot;
+                }
+            }
+            (Strength::Class, _) => {
+                out.fill(T::zero());
+                for (u, v) in u.chunks_exact(columns).zip(v.chunks_exact(columns)) {
+                    update(out, [u, v], |sum, [u, v]| sum + u * v);
+                }
+                update(out, [&self.strengths], |dot, [strength]| factor * strength * dot);
+            }
+        }
     }
 
     /// The largest eigenvalue of the data part of ∇²g, by power iteration: a lower estimate.
@@ -173,7 +269,13 @@ impl<T: Real> Hyperparameter<T> {
 
 impl<T: Real> Bilevel<T> for Hyperparameter<T> {
     fn dims(&self) -> Dims {
-        Dims { n: self.local.features() + usize::from(self.bias), p: self.model.size() }
+        let rows = self.local.features() + usize::from(self.bias);
+        let n = match (self.of, &self.groups) {
+            (Strength::Class, _) => self.model.columns(),
+            (Strength::Feature, None) => rows,
+            (Strength::Feature, Some(groups)) => groups.last().map_or(0, |&last| last as usize + 1),
+        };
+        Dims { n, p: self.model.size() }
     }
 
     fn samples_f(&self) -> usize {
@@ -191,8 +293,21 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
     fn g(&mut self, at: At<T>, batch: &[u32]) -> f64 {
         let loss = self.model.loss(&self.inner.rows(batch), at.theta, self.inner.each(batch));
         let columns = self.model.columns();
-        let own = at.theta.chunks_exact(columns).map(|theta| dot(theta, theta).to_f64());
-        loss + at.x.iter().zip(own).map(|(&x, own)| exp(x.to_f64()) * own).sum::<f64>()
+        let strength = |x: &T| exp(x.to_f64());
+        let own = at.theta.chunks_exact(columns);
+        loss + match self.of {
+            Strength::Feature => {
+                let groups = self.groups.as_deref();
+                let entry = |q: usize| groups.map_or(q, |groups| groups[q] as usize);
+                let one =
+                    |(q, own): (usize, &[T])| strength(&at.x[entry(q)]) * dot(own, own).to_f64();
+                own.enumerate().map(one).sum::<f64>()
+            }
+            Strength::Class => {
+                let of = |(x, own): (&T, &T)| strength(x) * (*own * *own).to_f64();
+                own.map(|own| at.x.iter().zip(own).map(of).sum::<f64>()).sum()
+            }
+        }
     }
 
     fn grad_x_f(&mut self, _at: At<T>, _batch: &[u32], out: &mut [T]) {
@@ -220,6 +335,10 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
         self.ridge_cross(T::one(), at.theta, v, out);
     }
 
+    fn entries_of_f(&self, _batch: &[u32]) -> Range<usize> {
+        0..0
+    }
+
     /// f does not depend on x, and ∇_θ f is subtracted while it is summed.
     fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
         let Directions { d, h, s, hess, .. } = out;
@@ -242,13 +361,18 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
         metrics
     }
 
-    fn start_x(&self, _common: &mut Stream) -> Vec<f64> {
-        vec![self.start; self.dims().n]
+    fn start_x(&self, common: &mut Stream) -> Vec<f64> {
+        let [mean, spread] = self.start;
+        let entry = |_| if spread > 0.0 { mean + spread * common.normal() } else { mean };
+        (0..self.dims().n).map(entry).collect()
     }
 
     fn form(&self) -> Result<Form<'_, T>, &'static str> {
         if self.bias {
             return Err("devices take no bias of this problem: leave out `bias`");
+        }
+        if self.of != Strength::Feature || self.groups.is_some() {
+            return Err("devices take a strength per feature: leave out `strength` and `groups`");
         }
         if !matches!(
             (self.model.kind(), self.local.target),
@@ -297,10 +421,14 @@ impl<T: Real> Shortcuts<T> for Hyperparameter<T> {
             squares
         });
         let c = T::of(self.inner.c);
-        let row = |(&strength, &square): (&T, &T)| {
-            curvatures.iter().map(move |&curvature| strength + c * square * curvature)
+        let (of, strengths) = (self.of, &self.strengths);
+        let row = |(q, &square): (usize, &T)| {
+            curvatures.iter().enumerate().map(move |(column, &curvature)| {
+                let strength = strengths[if of == Strength::Class { column } else { q }];
+                strength + c * square * curvature
+            })
         };
-        Some(self.strengths.iter().zip(&*squares).flat_map(row).collect())
+        Some(squares.iter().enumerate().flat_map(row).collect())
     }
 
     fn unstable(&mut self, at: At<T>, step: f64) -> Option<String> {

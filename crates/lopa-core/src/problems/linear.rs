@@ -112,6 +112,30 @@ impl<T: Real> Linear<T> {
         self.map.add_gradient(rows, &self.room.tangents, out);
     }
 
+    /// `d += Σ_r w_r ∇ℓ_r(θ)`, `h += Σ_r w_r ∇²ℓ_r(θ) v` and calls `f(r, w'_r ⟨∇ℓ_r(θ), v⟩)`, with the weights of
+    /// the first and of the second `each`: the bits of the single sums, but the rows are multiplied with θ and
+    /// v once.
+    pub fn add_terms<'a>(
+        &mut self,
+        rows: &impl Rows<T>,
+        (theta, v): (&[T], &[T]),
+        (each, sloping): (impl Fn(usize) -> (Goal<'a, T>, T), impl Fn(usize) -> (Goal<'a, T>, T)),
+        (d, h): (&mut [T], &mut [T]),
+        mut f: impl FnMut(usize, T),
+    ) {
+        let (map, width) = (self.map, self.map.outputs);
+        let Room { scores, spent, tangents, .. } = &mut self.room;
+        map.apply_two(rows, [theta, v], [&mut *scores, &mut *tangents]);
+        spent.clone_from(scores);
+        self.loss.slopes(spent, width, sloping);
+        let pairs = spent.chunks_exact(width).zip(tangents.chunks_exact(width));
+        pairs.enumerate().for_each(|(r, (slope, a))| f(r, dot(slope, a)));
+        spent.clone_from(scores);
+        self.loss.slopes(spent, width, &each);
+        self.loss.curves(scores, tangents, width, each);
+        map.add_two_gradients(rows, [&spent[..], &tangents[..]], [d, h]);
+    }
+
     /// The mean over rows of ∂²ℓ/∂z_c², for every column c.
     pub fn mean_curvatures<'a>(
         &mut self,

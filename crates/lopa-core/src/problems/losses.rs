@@ -82,7 +82,7 @@ impl<T: Real> Losses<T> {
         self.each_weighted(batch, |_| T::one())
     }
 
-    /// The goal and the weight w_e c/b of the r-th example of a batch.
+    /// The goal and the weight w_r c/b of the r-th example of a batch.
     pub fn each_weighted<'a>(
         &'a self,
         batch: &'a [u32],
@@ -91,7 +91,7 @@ impl<T: Real> Losses<T> {
         let scale = T::of(self.c / batch.len() as f64);
         move |r| {
             let e = batch[r] as usize;
-            (self.goals.at(e), scale * w(e))
+            (self.goals.at(e), scale * w(r))
         }
     }
 

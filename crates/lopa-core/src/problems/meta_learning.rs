@@ -93,7 +93,7 @@ impl<T: Real> Tasks<T> {
     }
 
     fn each<'a>(&'a self, batch: &'a [u32]) -> impl Fn(usize) -> (Goal<'a, T>, T) + 'a {
-        self.losses.each_weighted(batch, |e| self.weights[e])
+        self.losses.each_weighted(batch, |r| self.weights[batch[r] as usize])
     }
 
     /// All samples, as they come in full sums.

@@ -249,6 +249,17 @@ impl Table {
         alike.then(|| if is_all { all } else { all.select(rows) })
     }
 
+    /// Some rows as a table of their own, if they are bytes; all rows are shared, not copied.
+    pub(crate) fn rows_of_bytes(&self, rows: &[u32]) -> Option<Table> {
+        let Table::Bytes { cols, values } = self else { return None };
+        if rows.iter().copied().eq(0..self.rows() as u32) {
+            return Some(self.clone());
+        }
+        let row = |&row: &u32| &values[row as usize * cols..(row as usize + 1) * cols];
+        let values = rows.iter().flat_map(row).copied().collect();
+        Some(Table::Bytes { cols: *cols, values: Arc::new(values) })
+    }
+
     fn take_dense(&self, rows: &[u32], scaling: &Scaling) -> Features<f64> {
         let cols = self.cols();
         let mut values = Vec::with_capacity(rows.len() * cols);

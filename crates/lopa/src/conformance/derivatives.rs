@@ -7,7 +7,7 @@ use super::{broken, ensure};
 use crate::error::Result;
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, axpy, cast, dot, norm};
-use crate::problem::{Bilevel, Directions, Minibatches};
+use crate::problem::{Bilevel, Directions, Minibatches, each_term_of_g};
 
 /// Half the width of central differences.
 const STEP: f64 = 1e-5;
@@ -253,6 +253,8 @@ pub(super) fn directions<T: Real>(subject: &mut Subject<T>) -> Result<()> {
             }
             agree("conformance/directions", "directions", &said, (&want, size))?;
             product(part, point, on, hess)?;
+            terms(part, point, on)?;
+            placed(part, point, on)?;
         }
         Ok(())
     })
@@ -282,6 +284,36 @@ fn product<T: Real>(
         format!("directions says that |hess_g v| is {}, and it is {}", short(said), short(found))
     })
     .map_err(|error| error.hint("take the norm before grad_theta_f is subtracted"))
+}
+
+/// `terms_of_g` agrees with the single derivatives.
+fn terms<T: Real>(part: &mut dyn Bilevel<T>, point: &Point<T>, on: Minibatches) -> Result<()> {
+    let [mut said, mut want] = [room(point), room(point)];
+    part.terms_of_g(point.at(), &point.v, on.xi, said.each_mut().map(|out| &mut out[..]));
+    each_term_of_g(part, point.at(), &point.v, on.xi, want.each_mut().map(|out| &mut out[..]));
+    let size = want.iter().map(|vector| largest(&cast(vector))).fold(0.0, f64::max);
+    agree("conformance/directions", "terms_of_g", &said, (&want, size))
+}
+
+/// Derivatives with respect to x are zero outside the entries that the part names.
+fn placed<T: Real>(part: &mut dyn Bilevel<T>, point: &Point<T>, on: Minibatches) -> Result<()> {
+    let [_, _, mut cross_v] = room(point);
+    let mut grad = cross_v.clone();
+    part.cross_g(point.at(), on.xi[2], &point.v, &mut cross_v);
+    part.grad_x_f(point.at(), on.sigma[1], &mut grad);
+    let named = [part.entries_of_g(on.xi[2]), part.entries_of_f(on.sigma[1])];
+    for (entries, values) in named.into_iter().zip([&cross_v, &grad]) {
+        let outside = |(j, value): &(usize, &T)| !entries.contains(j) && **value != T::zero();
+        let found = values.iter().enumerate().find(outside);
+        ensure(found.is_none(), "conformance/directions", || {
+            let j = found.map_or(0, |(j, _)| j);
+            format!(
+                "entry {j} of a derivative in x is not zero, and the part names only {entries:?}"
+            )
+        })
+        .map_err(|error| error.hint("name all entries in `entries_of_g` and `entries_of_f`"))?;
+    }
+    Ok(())
 }
 
 /// d, h and s in one call, and |∇²_θθ ĝ v|; NaN if it is not computed.

@@ -131,6 +131,12 @@ impl Experiment {
                 "leave it out",
             ),
             (
+                run.epochs,
+                "run.epochs",
+                "takes rows in an order, and the account is for rows that are drawn",
+                "leave it out",
+            ),
+            (
                 run.finite_differences.is_some(),
                 "run.finite_differences",
                 "divides the noise by a small width",

@@ -22,6 +22,10 @@ params! {
         batch: BatchSpec = BatchSpec::default();
         /// One minibatch of f and one of g for all derivatives of an iteration, not five.
         shared_samples: bool = false;
+        /// Minibatches are blocks of a node's samples, each once in an epoch, in an order drawn for the epoch; by
+        /// default every sample of a minibatch is drawn by itself.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        epochs: bool = false;
         /// δ: replaces products with second derivatives by central differences of gradients of this
         /// width.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -17,9 +17,11 @@ use crate::error::{Error, Result};
 use crate::experiment::Precision;
 use crate::math::real::Real;
 use crate::network;
+use crate::problem::saga;
 use crate::problem::scope::Scope;
 use crate::problem::{Bilevel, Parts};
 use crate::store::bytes::{Hash, Reader, Writer};
+use toml::Value;
 
 impl Job<'_> {
     /// Runs it to its end, from an earlier state if there is one.
@@ -36,6 +38,7 @@ impl Job<'_> {
         let Setup { experiment, world, pool, .. } = self.setup;
         let here = block(experiment.network.nodes, transport.size(), transport.rank());
         let Parts { each, together } = self.setup.parts_of::<T>(here.clone())?;
+        self.say_tables(&each, observers);
         let mut nodes = self.setup.nodes_of(each, here.start, method)?;
         let kept = observers.kept(&self.algorithm.label, self.setup.seed)?;
         let kept = self.begin(kept, &nodes[0], transport)?;
@@ -83,6 +86,25 @@ impl Job<'_> {
             observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
         }
         self.warn_of_messages(observers);
+    }
+
+    /// Says how much memory SAGA's tables will take, if there are any.
+    fn say_tables<T: Real>(&self, parts: &[Box<dyn Bilevel<T>>], observers: &mut Observers) {
+        let estimate = self.algorithm.choice.params().get("estimate").and_then(Value::as_str);
+        if estimate != Some("saga") {
+            return;
+        }
+        let batches = self.setup.experiment.run.batch.batches();
+        let bytes: Vec<u64> = parts.iter().map(|part| saga::bytes(&**part, batches)).collect();
+        let most = bytes.iter().max().copied().unwrap_or(0) as f64;
+        let text = format!(
+            "{}: SAGA's tables take {:.1} MB of memory in all, {:.1} MB at the largest node, and as \
+             much in every checkpoint",
+            self.algorithm.label,
+            bytes.iter().sum::<u64>() as f64 / 1e6,
+            most / 1e6,
+        );
+        observers.listener.warn(&text);
     }
 
     /// Warns about algorithms without a convergence result on changing graphs.

@@ -258,6 +258,9 @@ impl Setup<'_> {
             own_theta.copy_from_slice(&cast(&theta));
             let batches = experiment.run.batch.batches();
             let mut oracle = Oracle::new(part, batches, experiment.run.shared_samples, seed, i);
+            if experiment.run.epochs {
+                oracle.take_epochs();
+            }
             if let Some(delta) = experiment.run.finite_differences {
                 oracle.take_differences(delta)?;
             }

@@ -414,13 +414,13 @@ fn preparation_cases() -> Vec<Case> {
         ),
         with(
             "sparse centre",
-            "name = 'mnist'\nscaling = 'centre'\nsparse = true",
+            "name = 'blobs'\nscaling = 'centre'\nsparse = true",
             "data/would-be-dense",
             "subtracts",
         ),
         with(
             "sparse standardise",
-            "name = 'mnist'\nscaling = 'standardise'\nsparse = true",
+            "name = 'blobs'\nscaling = 'standardise'\nsparse = true",
             "data/would-be-dense",
             "subtracts",
         ),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::files::*;
 use lopa::data::{
-    Dataset, Features, Method, Preparation, Raw, Table, Usual, digest, prepare, sources,
+    Dataset, Features, Method, Preparation, Raw, Samples, Table, Usual, digest, prepare, sources,
 };
 use lopa::math::random::{Purpose, Stream};
 use proptest::prelude::*;
@@ -371,6 +371,24 @@ fn products(set: &Dataset, rows: &[u32]) -> Vec<f64> {
     [there, back].concat()
 }
 
+/// Products with two matrices have the bits of single ones.
+fn at_once(samples: &Samples<f64>) {
+    let (batch, width, size) = ([2, 0, 1], 3, samples.cols() * 3);
+    let stream = &mut Stream::new(5, Purpose::Data, 0);
+    let [a, b] = [(); 2].map(|()| (0..size).map(|_| stream.normal()).collect::<Vec<f64>>());
+    let [mut one, mut two] = [(); 2].map(|()| [vec![0.0; 9], vec![0.0; 9]]);
+    samples.product(&batch, &a, width, &mut one[0]);
+    samples.product(&batch, &b, width, &mut one[1]);
+    samples.products(&batch, [&a, &b], width, two.each_mut().map(|out| &mut out[..]));
+    assert_eq!(one, two);
+    let [mut back, mut both] = [(); 2].map(|()| [a.clone(), b.clone()]);
+    samples.add_transposed_product(&batch, &one[0], width, &mut back[0]);
+    samples.add_transposed_product(&batch, &one[1], width, &mut back[1]);
+    let outs = both.each_mut().map(|out| &mut out[..]);
+    samples.add_transposed_products(&batch, one.each_ref().map(|one| &one[..]), width, outs);
+    assert_eq!(back, both);
+}
+
 #[test]
 fn bytes_are_the_same_features_as_numbers() {
     let stream = &mut Stream::new(3, Purpose::Data, 0);
@@ -381,14 +399,18 @@ fn bytes_are_the_same_features_as_numbers() {
     let numbers = Features::Dense { cols, values: bytes.iter().map(|&b| f64::from(b)).collect() };
     let labels: Vec<u8> = (0..rows).map(|row| (row % 2) as u8).collect();
     let some: Vec<u32> = [7, 3, 40, 3].to_vec();
-    for (scaling, sparse) in [("unit", true), ("unit", false), ("none", true), ("centre", false)] {
+    let dense = [("unit", false), ("centre", false), ("standardise", false)];
+    // The zeros of bytes are also skipped where scaled entries are not zero.
+    let skipping = [("unit", true), ("none", true), ("centre", true), ("standardise", true)];
+    for (scaling, sparse) in dense.into_iter().chain(skipping) {
         let data = |table: Table| {
+            let stays = ["unit", "none"].contains(&scaling) || matches!(table, Table::Bytes { .. });
             let usual = Usual { method: Method::None, maximum: Some(255.0), columns: None };
             let raw = Raw::coded((table, labels.clone()), None, |code| code.to_string(), usual);
             let method = serde_json::from_value(scaling.into()).unwrap();
             let preparation = Preparation {
                 scaling: Some(method),
-                sparse: Some(sparse),
+                sparse: Some(sparse && stays),
                 test: Some(0.0),
                 ..Preparation::default()
             };
@@ -402,6 +424,7 @@ fn bytes_are_the_same_features_as_numbers() {
         for (a, b) in found.iter().zip(products(&theirs.train, &some)) {
             assert!((a - b).abs() <= 1e-12 * (1.0 + b.abs()), "{scaling} {sparse}: {a} and {b}");
         }
+        at_once(&ours.train.samples(some.clone()));
         ours.train.hold(&[40, 7, 3]);
         assert_eq!(found, products(&ours.train, &some), "{scaling} {sparse}");
         assert_eq!(ours.train.features(), &theirs.train.features().select(&[40, 7, 3]));

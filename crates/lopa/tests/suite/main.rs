@@ -44,6 +44,7 @@ mod reference;
 mod regression;
 mod rivals;
 mod runs;
+mod saga;
 mod scaling;
 mod scope;
 mod seam;

@@ -124,6 +124,12 @@ pub(super) fn remarks(experiment: &Experiment, planned: u64, watched: u64) -> Ve
                 .into(),
         );
     }
+    if run.epochs {
+        remarks.push(
+            "`epochs` violates Assumption 5: the minibatches of an epoch depend on each other"
+                .into(),
+        );
+    }
     if run.finite_differences.is_some() {
         remarks.push("`finite_differences` biases second derivatives by its width".into());
     }

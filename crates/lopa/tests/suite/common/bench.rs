@@ -72,6 +72,9 @@ impl Bench {
         let run = &self.experiment.run;
         let batches = run.batch.batches();
         let mut oracle = Oracle::new(part, batches, run.shared_samples, self.seed(), number);
+        if run.epochs {
+            oracle.take_epochs();
+        }
         if let Some(delta) = run.finite_differences {
             oracle.take_differences(delta).unwrap();
         }

@@ -43,6 +43,10 @@ pub const CASES: &[Case] = &[
     case("name = 'hyperparameter'\nscale = 'sum'\nvalidation = 0.3", 3, 0.73),
     case("name = 'hyperparameter'\nbias = true", 2, 0.73),
     case("name = 'hyperparameter'\nbias = true\nvalidation = 0.3", 3, 0.73),
+    case("name = 'hyperparameter'\nstrength = 'class'\nspread = 0.5", 3, 0.73),
+    case("name = 'hyperparameter'\nstrength = 'class'\nbias = true", 2, 0.73),
+    case("name = 'hyperparameter'\ngroups = [2, 1, 2]\nbias = true", 3, 0.73),
+    case("name = 'hyperparameter'\ngroups = [4, 1]", 2, 0.73),
     case("name = 'representation'\nhidden = [3]", 3, 0.52),
     case(
         "name = 'representation'\nhidden = [4, 3]\nactivation = 'tanh'\nvalidation = 0.25",
@@ -55,6 +59,7 @@ pub const CASES: &[Case] = &[
     case("name = 'meta-learning'\ntasks = 1\nscale = 'sum'", 2, 1.0),
     case("name = 'hyper-cleaning'\nridge = 0.1", 3, 0.2),
     case("name = 'hyper-cleaning'\ncorruption = 0\nscale = 'batch-sum'", 2, 0.002),
+    case("name = 'hyper-cleaning'\nridge = 0.1\nbias = false\nstart = -0.5\nwrong = 'any'", 3, 0.2),
     case("name = 'hyperparameter'\nloss = 'softmax'", 2, 0.73),
     case("name = 'representation'\nhidden = [3]\nloss = 'logistic'", 2, 0.52),
     numbers("name = 'hyperparameter'", 1, 0.73),
