@@ -60,6 +60,34 @@ fn parts_of_a_run_and_of_a_comparison_end_in_the_same_digest() {
     assert_eq!(merged.stdout, one.stdout);
 }
 
+/// Every file of the figures is a small quadratic here, so that the paper's data are not needed.
+#[test]
+#[cfg(feature = "paper")]
+fn parts_of_a_reproduction_write_the_page_of_one_process() {
+    let experiments = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let files = std::fs::read_dir(experiments).unwrap().flatten();
+    let names: Vec<String> = files.map(|file| file.file_name().into_string().unwrap()).collect();
+    let folder = || {
+        let folder = Folder::new();
+        std::fs::create_dir(folder.path().join("files")).unwrap();
+        for name in names.iter().filter(|name| name.starts_with("fig")) {
+            folder.write(&format!("files/{name}"), QUADRATIC.as_bytes());
+        }
+        folder
+    };
+    let (alone, shared) = (folder(), folder());
+    let figures = ["reproduce", "fig1", "fig8", "--experiments", "files", "--seeds", "2"];
+    alone.lopa(&[&figures[..], &["--no-progress", "-j", "1"]].concat()).good();
+    parts(&shared, &figures, 2);
+    let early = shared.path().join("reproduction/reproduction.md");
+    assert!(!early.exists(), "parts leave the page to the merge");
+    shared.lopa(&[&figures[..], &["--merge", "--no-progress"]].concat()).good();
+    for name in ["reproduction.md", "reproduction-tables.md", "claims.json"] {
+        let name = format!("reproduction/{name}");
+        assert_eq!(shared.read(&name), alone.read(&name), "{name}");
+    }
+}
+
 #[test]
 fn a_merge_after_a_kill_names_the_part() {
     let shared = folder();

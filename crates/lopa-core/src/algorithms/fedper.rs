@@ -8,6 +8,7 @@
 //!
 //! Where every w_ij is 1/m, x is the body of the published method's server after each of its rounds.
 
+use super::fedavg::Local;
 use super::prelude::*;
 
 params! {
@@ -34,10 +35,8 @@ pub const FACTS: Facts = Facts {
 struct FedPer<T> {
     params: FedPerParams,
     x: Vector<T>,
-    theta: Vector<T>,
-    y: Vec<T>,
-    grad_x: Vec<T>,
-    grad_theta: Vec<T>,
+    /// y and θ
+    local: Local<T>,
 }
 
 impl Method for FedPerParams {
@@ -49,34 +48,32 @@ impl Method for FedPerParams {
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let Start { x, theta, oracle, .. } = start;
         oracle.single_level()?;
-        let (y, grad_x, grad_theta) = (x.to_vec(), x.to_vec(), theta.to_vec());
-        Ok(Box::new(FedPer { params: self.clone(), x, theta, y, grad_x, grad_theta }))
+        let local = Local::new(&x, &theta);
+        Ok(Box::new(FedPer { params: self.clone(), x, local }))
     }
 }
 
 impl<T: Real> Algorithm<T> for FedPer<T> {
     fn share(&self, _: Round, out: &mut Outbox<T>) {
-        out.vector("x", &self.y);
+        out.vector("x", &self.local.x);
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let FedPer { params, x, theta, y, grad_x, grad_theta } = self;
+        let FedPer { params, x, local } = self;
         let alpha = T::of(params.alpha.at(oracle.k()));
         let [wy] = mixed.vectors();
         x.copy_from_slice(wy);
-        y.copy_from_slice(wy);
+        local.x.copy_from_slice(wy);
         for t in 0..params.local_steps {
-            let at = At { x: y, theta };
-            oracle.grad_x_g(at, XI1.pass(t), grad_x);
-            oracle.grad_theta_g(at, XI1.pass(t), grad_theta);
-            axpy(-alpha, grad_x, y);
-            axpy(-alpha, grad_theta, theta);
+            local.step(alpha, t, None, oracle);
         }
     }
 
     fn at(&self) -> At<'_, T> {
-        At { x: &self.x, theta: &self.theta }
+        At { x: &self.x, theta: &self.local.theta }
     }
 
-    variables! { FedPer { x, theta, y, .. } => "theta": theta, "x": x, "local_x": y }
+    variables! { FedPer { x, local: Local { x: y, theta, .. }, .. } =>
+        "theta": theta, "x": x, "local_x": y,
+    }
 }

@@ -141,7 +141,7 @@ class Rule:
         return c / self.L if self.L > 0 else 1.0
 
     def lag(self, k):
-        if "lately" not in self.of or self.scope == "global":
+        if "lately" not in self.of:
             return 1.0
         of_v = self.L / (self.of["personal"] * self.along_v) if self.along_v > 0 else 1.0
         left = max(self.left)

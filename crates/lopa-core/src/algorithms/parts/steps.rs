@@ -12,10 +12,9 @@
 //!   r = (T |y|_∞)²,   E ← M + (r − M)/(k + 1),   M = Σ_j w_ij E_j
 //!   α = u min(1, (k + 1)/32) / (τ √(k + 1) √max(E, r/4))
 //!   u               24 standard deviations of the entries of x⁰; 1 if all are equal
-//!   T               the lag of θ and v behind x, in iterations: the smallest of 1/(1 − q), |v| / (β |H v|) and
+//!   T               the lag of θ and v behind x, in iterations: the smallest of 1/(1 − q), L |v| / (1.4 |H v|) and
 //!                   (k + 1)/4, but at least 1; q is the larger of two running means, of weight 1/16, of what
-//!                   is left of d and of h after an iteration, ⟨d⁺, d⟩ / |d|² between 0 and 1.
-//!                   In the global scope, where d and h do not vanish, T = 1
+//!                   is left of d and of h after an iteration, ⟨d⁺, d⟩ / |d|² between 0 and 1
 //! safeguard: while |d| or |h| grows by half or more per iteration, and has grown a hundredfold in a row (an
 //! iteration counts 3.2-fold at most), L doubles
 //!
@@ -299,7 +298,6 @@ impl<T: Real> Steps<T> {
         // Before v moves, nothing is known of the curvature along it.
         let of_v = if along_v > 0.0 { curvature / (PERSONAL * along_v) } else { 1.0 };
         let lag = (1.0 / (1.0 - d.max(h))).min(of_v).min(LONGEST_LAG * now).max(1.0);
-        let lag = if self.global { 1.0 } else { lag };
         self.rule[LAG] = T::of(lag);
         lag
     }
