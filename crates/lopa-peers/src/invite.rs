@@ -14,7 +14,7 @@ use lopa::store::{limits, output};
 use serde::Serialize;
 
 use crate::key::{Key, parse_hex};
-use crate::roster::{Member, Roster, malformed, missing_key, signature_of};
+use crate::roster::{Member, Roster, check_name, malformed, missing_key, signature_of};
 use crate::seal::{consent, fingerprint, unsigned, verifies};
 
 /// An invitation of one node.
@@ -47,6 +47,7 @@ impl Invite {
         let features = root.value("features")?;
         let columns = root.value("columns")?.unwrap_or_default();
         root.finish(&INVITE_KEYS)?;
+        check_name(&name).map_err(|error| error.at(&place))?;
         let roster = Roster::parse(&Source::new(format!("{place}, `roster`"), roster))?;
         if roster.seal.is_none() {
             return Err(unsigned().at(place));

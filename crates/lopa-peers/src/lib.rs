@@ -21,6 +21,6 @@ pub use key::{Key, PublicKey};
 pub use keys::Keys;
 pub use log::{Level, Log};
 pub use relay::VERSION as RELAY_VERSION;
-pub use roster::{Member, Roster};
+pub use roster::{Member, Roster, check_name, check_names};
 pub use seal::{Seal, unsigned};
 pub use wire::{Counters, Iroh, Met, Neighbour, Place};

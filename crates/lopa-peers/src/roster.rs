@@ -278,12 +278,7 @@ impl Member {
         addresses: Vec<String>,
         neighbours: Vec<String>,
     ) -> Result<Member> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-            let message = format!("`{name}` is not a valid name of a node");
-            return Err(Error::config("roster/bad-name", message)
-                .hint("use 1 to 64 letters, digits, `-` or `_`"));
-        }
+        check_name(name)?;
         let public = parse_hex(key).and_then(|bytes| PublicKey::from_bytes(&bytes).ok());
         let key = public.ok_or_else(|| {
             let message = format!("the key of `{name}` is not a public key: `{}`", short(key));
@@ -346,6 +341,32 @@ impl Seal {
             signature: signature_of(&signature.ok_or_else(|| lacks("signature"))?)?,
         }))
     }
+}
+
+/// Fails unless a name can be that of a node: it also becomes part of the names of files.
+pub fn check_name(name: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        let message = format!("`{}` is not a valid name of a node", name.escape_debug());
+        return Err(Error::config("roster/bad-name", message)
+            .hint("use 1 to 64 letters, digits, `-` or `_`"));
+    }
+    Ok(())
+}
+
+/// Fails unless all names can be those of nodes, each once.
+pub fn check_names(names: &[String]) -> Result<()> {
+    let mut known = BTreeSet::new();
+    for name in names {
+        check_name(name)?;
+        if !known.insert(name) {
+            let message = format!("`{name}` is named twice");
+            return Err(
+                Error::config("roster/duplicate", message).hint("every node needs its own name")
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The error for a key that a file needs.

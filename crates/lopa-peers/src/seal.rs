@@ -10,7 +10,7 @@ use lopa::store::bytes::{Hash, Writer};
 use sha2::{Digest, Sha256};
 
 use crate::key::Key;
-use crate::roster::{Member, Roster};
+use crate::roster::{Member, Roster, check_names};
 
 /// An ed25519 signature.
 pub type Signature = [u8; 64];
@@ -107,6 +107,7 @@ impl Roster {
         names: Vec<String>,
         relays: Vec<String>,
     ) -> Result<Roster> {
+        check_names(&names)?;
         organiser.signature = Some(key.sign(&consent(&experiment, &key.public(), &organiser)));
         let name = organiser.name.clone();
         let seal = Seal { version: 0, experiment, organiser: name, names, signature: [0; 64] };
@@ -145,6 +146,7 @@ impl Roster {
             Error::new(Kind::Refused, "roster/bad-signature", message)
                 .hint("a signed roster cannot be edited: ask its organiser for the file again")
         };
+        check_names(&seal.names)?;
         let Some(organiser) = self.organiser() else {
             return Err(forged(format!("the organiser `{}` is not a member", seal.organiser)));
         };

@@ -294,6 +294,29 @@ fn replies_and_rosters_of_others_are_refused() {
 }
 
 #[test]
+fn names_that_cannot_be_those_of_files_are_refused_everywhere() {
+    let Founded { _folder: folder, keys, roster } = founded();
+    let north = || roster.members[0].clone();
+    let long = "n".repeat(65);
+    for wrong in ["", "../x", "a/b", "/etc/x", "a b", "x\n", ".", "é", &long] {
+        let names = vec!["north".to_string(), wrong.to_string()];
+        let founded = Roster::found(north(), &keys[0], [7; 32], names.clone(), Vec::new());
+        assert_eq!(founded.unwrap_err().id, "roster/bad-name", "{wrong:?}");
+        // A roster of a stranger, signed as it should be.
+        let mut forged = roster.clone();
+        forged.seal.as_mut().unwrap().names = names;
+        forged.sign(&keys[0]).unwrap();
+        assert_eq!(forged.verify().unwrap_err().id, "roster/bad-name", "{wrong:?}");
+        let file = folder.path().join("an.invite");
+        invite(&roster, wrong).write(&file).unwrap();
+        assert_eq!(Invite::read(&file).unwrap_err().id, "roster/bad-name", "{wrong:?}");
+    }
+    let twice = ["north", "south", "south"].map(String::from).to_vec();
+    let founded = Roster::found(north(), &keys[0], [7; 32], twice, Vec::new());
+    assert_eq!(founded.unwrap_err().id, "roster/duplicate");
+}
+
+#[test]
 fn a_relay_serves_the_members_only() {
     let Founded { roster, keys, .. } = founded();
     let read = |url: &str, contact| -> toml::Table {

@@ -231,6 +231,34 @@ fn data_that_do_not_fit_are_refused_before_anything_is_written() {
 }
 
 #[test]
+fn an_invitation_writes_nothing_outside_the_folder_and_over_no_file() {
+    let sites = Sites::new();
+    let twice = sites.refuse("north", "lopa invite south south --data north.csv", 2);
+    assert!(twice.contains("named twice"), "{twice}");
+    assert!(!sites.path("north").join("south.invite").exists());
+    // The organiser's rows may be anywhere; those of others are put nowhere but in their folder.
+    for path in ["../{node}.csv", "/tmp/../nowhere/{node}.csv", "a/../../{node}.csv"] {
+        let line = format!("path = \"{path}\"");
+        let experiment = sites.experiment.replace("path = \"{node}.csv\"", &line);
+        assert_ne!(experiment, sites.experiment);
+        sites.write("north", "experiment.toml", &experiment);
+        let error = sites.refuse("north", "lopa invite south west --data north.csv", 2);
+        assert!(error.contains("outside this folder"), "{path}: {error}");
+    }
+    assert!(!sites.path("north").parent().unwrap().join("north.csv").exists());
+    sites.write("north", "experiment.toml", &sites.experiment);
+    sites.run("north", "lopa invite south west --data north.csv --address 127.0.0.1:9");
+    sites.mail("north", "south.invite", "south", "south.invite");
+    // Bytes that are no text are not overwritten.
+    let file = sites.path("south").join("experiment.toml");
+    std::fs::write(&file, [0xff, 0xfe]).unwrap();
+    let error = sites.refuse("south", "lopa join south.invite --data south.csv", 5);
+    assert!(error.contains("cannot be read"), "{error}");
+    assert_eq!(std::fs::read(&file).unwrap(), [0xff, 0xfe]);
+    assert!(!sites.path("south").join("south.key").exists());
+}
+
+#[test]
 fn files_that_were_changed_on_their_way_are_refused() {
     let sites = Sites::new();
     sites.enrol();

@@ -94,3 +94,12 @@ fn a_status_says_that_a_node_is_done() {
     assert!(done["measured"]["values"]["loss"].is_number(), "{done}");
     assert!(trio.folder.lopa(&["status"]).good().stdout.contains("bob is done"));
 }
+
+#[test]
+fn a_status_says_that_a_node_could_not_start() {
+    let trio = Trio::new(QUADRATIC);
+    // An address that is not of this host.
+    let failed = trio.node("bob", &["--listen", "192.0.2.1:9"]).output().unwrap();
+    assert_eq!(failed.status.code(), Some(2), "{}", crate::trio::text(&failed));
+    assert_eq!(status(&trio, "bob", &|found| found["state"] != "connecting")["state"], "failed");
+}

@@ -1,7 +1,8 @@
 //! `lopa invite`, `lopa join`: from nothing to a roster that all members have signed.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 use lopa::config::Source;
@@ -12,7 +13,7 @@ use lopa::run::Context;
 use lopa::store::bytes::Hash;
 use lopa::store::limits::read_text;
 use lopa::store::{limits, output as files};
-use lopa_peers::{Invite, Key, Member, Reply, Roster};
+use lopa_peers::{Invite, Key, Member, Reply, Roster, check_names};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -65,6 +66,7 @@ pub fn invite(args: &InviteArgs, program: &Program) -> Result<ExitCode> {
     let me = seal.names.iter().position(|name| *name == seal.organiser).unwrap_or(0);
     let table = check_data(&experiment, me, args.member.data.as_deref(), None, output)?;
     let absent = roster.absent();
+    check_names(&args.names).map_err(|error| error.at("NAME"))?;
     for name in &args.names {
         if !absent.contains(&name.as_str()) {
             let message = match seal.names.contains(name) {
@@ -197,15 +199,15 @@ fn invited_experiment(invite: &Invite, place: &str, registries: &Registries) -> 
 
 /// Fails if a file exists with another content.
 fn keep(path: &Path, text: &str, what: &str) -> Result<()> {
-    match read_text(path, limits::EXPERIMENT) {
-        Ok(there) if there != text => {
-            let message = format!("the file exists, and holds {what} that differs");
-            Err(Error::storage("storage/exists", message)
-                .at(path.display().to_string())
-                .hint("join in a folder of its own"))
-        }
-        _ => Ok(()),
-    }
+    let message = match read_text(path, limits::EXPERIMENT) {
+        Ok(there) if there == text => return Ok(()),
+        Ok(_) => format!("the file exists, and holds {what} that differs"),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => format!("the file exists, and cannot be read: {error}"),
+    };
+    Err(Error::storage("storage/exists", message)
+        .at(path.display().to_string())
+        .hint("join in a folder of its own"))
 }
 
 /// Writes the invitation's roster, unless a later version of it is there.
@@ -328,6 +330,11 @@ fn link(experiment: &Experiment, me: usize, file: &Path) -> Result<Option<PathBu
     let there = Path::new(path);
     if there.canonicalize().is_ok_and(|there| there == here) {
         return Ok(None);
+    }
+    if !there.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+        // The path may be another organisation's: it decides nothing outside this folder.
+        let message = format!("the experiment looks for the rows outside this folder, at {path}");
+        return Err(cannot(message, "put the file there yourself, and leave --data out"));
     }
     if there.symlink_metadata().is_ok() {
         let message = format!("{} exists, and is not {}", there.display(), file.display());

@@ -81,7 +81,8 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
         let address = watch.serve(address)?;
         output.note(&format!("metrics at http://{address}/metrics"));
     }
-    let mut wire = Iroh::start(place, log, signals.shared())?;
+    let started = Iroh::start(place, log, signals.shared());
+    let mut wire = started.inspect_err(|_| watch.end("failed"))?;
     let patience = if ended.is_some() { COURTESY } else { settings.deadline };
     // A cut link does not delay a node that may skip it.
     let enough = match settings.policy {
