@@ -130,6 +130,29 @@ fn short_rows_of_other_shapes() {
     refused("`rows`", |level| level.scale_rows(&[1.0f64; 2], &[1.0; 5], 3, &mut [0.0; 6]));
     refused("`out`", |level| level.scale_rows(&[1.0f64; 2], &[1.0; 6], 3, &mut [0.0; 5]));
     refused("`rows`", |level| level.scale_rows(&[1.0f64; 2], &[1.0; 2], WRAPS, &mut [0.0; 2]));
+    let two = &[1.0f64; 2];
+    for (what, rows, stride, out, total) in [
+        ("`rows`", 5, 3, 6, 3),
+        ("`out`", 6, 3, 5, 3),
+        ("`out`", 6, 2, 6, 3),
+        ("`out`", 6, WRAPS, 6, 3),
+    ] {
+        refused(what, |level| {
+            let (rows, mut out, mut total) = (vec![1.0; rows], vec![0.0; out], vec![0.0; total]);
+            level.scale_shifted_rows(two, two, &rows, stride, &mut out, &mut total);
+        });
+        let what = if what == "`out`" { "`rows`" } else { "`out`" };
+        refused(what, |level| {
+            let (mut rows, out, total) = (vec![0.0; rows], vec![1.0; out], vec![1.0; total]);
+            level.add_scaled_rows(two, two, &out, stride, &total, &mut rows);
+        });
+    }
+    refused("`shifts`", |level| {
+        level.scale_shifted_rows(two, &[1.0; 3], &[1.0; 6], 3, &mut [0.0; 6], &mut [0.0; 3]);
+    });
+    refused("`shifts`", |level| {
+        level.add_scaled_rows(two, &[1.0; 1], &[1.0; 6], 3, &[1.0; 3], &mut [0.0; 6]);
+    });
     refused("not whole", |level| level.add_to_each_row(&[1.0f64; 2], &mut [0.0; 5]));
     refused("not whole", |level| level.add_to_each_row(&[] as &[f64], &mut [0.0; 5]));
     refused("not whole", |level| level.add_row_sum(&[1.0f64; 5], &mut [0.0; 2]));
