@@ -233,7 +233,7 @@ fn data_that_do_not_fit_are_refused_before_anything_is_written() {
 #[test]
 fn an_invitation_writes_nothing_outside_the_folder_and_over_no_file() {
     let sites = Sites::new();
-    let twice = sites.refuse("north", "lopa invite south south --data north.csv", 2);
+    let twice = sites.refuse("north", "lopa invite south south --name north --data north.csv", 2);
     assert!(twice.contains("named twice"), "{twice}");
     assert!(!sites.path("north").join("south.invite").exists());
     // The organiser's rows may be anywhere; those of others are put nowhere but in their folder.
