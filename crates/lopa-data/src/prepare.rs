@@ -33,6 +33,8 @@ pub struct Preparation {
     pub missing: Option<Missing>,
     /// Keep only these classes, in this order: the first becomes class 0.
     pub classes: Option<Vec<ClassName>>,
+    /// The name of one class that all classes become which `classes` does not list.
+    pub others: Option<String>,
     /// What becomes of rows whose label `classes` does not list; by default they are refused, and left
     /// out of published data sets, whose classes are known.
     pub unknown_labels: Option<UnknownLabels>,
@@ -127,6 +129,7 @@ impl Params for Preparation {
         Fault::unless(!none, "classes", "[]", "left out or name a class")?;
         let listed = self.unknown_labels.is_none() || self.classes.is_some();
         Fault::unless(listed, "unknown_labels", "…", "left out, or go with `classes`")?;
+        self.check_others()?;
         Fault::unless(self.samples != Some(0), "samples", 0, "at least 1")?;
         let counts = self.scaling == Some(Method::TfIdf) && self.missing.is_some();
         Fault::unless(!counts, "missing", "\"mean\"", "left out with `scaling = \"tf-idf\"`")?;
@@ -145,12 +148,44 @@ impl Preparation {
         self.target == Some(TargetKind::Number)
     }
 
+    fn check_others(&self) -> Result<(), Fault> {
+        let Some(others) = &self.others else { return Ok(()) };
+        let shown = format!("{others:?}");
+        let fits = self.classes.is_some() && self.unknown_labels.is_none() && self.nodes.is_none();
+        let must = "left out, or go with `classes` and without `unknown_labels` and `nodes`";
+        Fault::unless(fits, "others", &shown, must)?;
+        let mut listed = self.classes.iter().flatten().map(ClassName::to_string);
+        Fault::unless(listed.all(|class| class != *others), "others", &shown, "a new name")
+    }
+
+    /// Makes one class of those that are not listed, if the section says so; the section that is then left.
+    fn joined(&self, raw: &mut Raw) -> Result<Preparation> {
+        let Some(others) = &self.others else { return Ok(self.clone()) };
+        let listed = choose(&raw.classes, self.classes.as_deref())?;
+        if raw.classes.iter().any(|class| class.name == *others || class.code == *others) {
+            let message = format!("the data has a class `{others}` of its own");
+            return Err(Error::config("data/unknown-class", message)
+                .at("data.others")
+                .hint("choose another name for the other classes"));
+        }
+        let one = raw.classes.len() as u32;
+        for part in std::iter::once(&mut raw.train).chain(&mut raw.test) {
+            let unlisted = |label: &&mut u32| !listed.contains(&(**label as usize));
+            part.labels.iter_mut().filter(unlisted).for_each(|label| *label = one);
+        }
+        raw.classes.push(Class { code: others.clone(), name: others.clone() });
+        let mut classes = self.classes.clone().unwrap_or_default();
+        classes.push(ClassName::Text(others.clone()));
+        Ok(Preparation { classes: Some(classes), others: None, ..self.clone() })
+    }
+
     /// Takes the keys of preparation out of a section and leaves those of the source.
     pub fn take(section: &mut Section) -> Result<Preparation> {
         let keys = [
             "target",
             "missing",
             "classes",
+            "others",
             "unknown_labels",
             "samples",
             "test",
@@ -164,6 +199,7 @@ impl Preparation {
             target: section.value("target")?,
             missing: section.value("missing")?,
             classes: section.value("classes")?,
+            others: section.value("others")?,
             unknown_labels: section.value("unknown_labels")?,
             samples: section.value("samples")?,
             test: section.value("test")?,
@@ -214,7 +250,8 @@ pub fn load(source: &SourceBuild, preparation: &Preparation, place: &Where) -> R
 }
 
 /// Prepares a raw table; the seed chooses the samples, but not the rows held out for testing.
-pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
+pub fn prepare(mut raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
+    let preparation = &preparation.joined(&mut raw)?;
     if preparation.predicts_numbers() {
         let mut data = prepare_kept(raw, &[], preparation, seed)?;
         let target = data.train.targets().map(TargetScaling::of).unwrap_or_default();

@@ -317,6 +317,24 @@ fn the_rows_held_out_depend_neither_on_the_seed_nor_on_other_classes() {
     assert!(threes.iter().zip(&own).all(|(&a, &b)| all[a] == rows[b]));
 }
 
+#[test]
+fn classes_that_are_not_listed_become_one() {
+    let digits = |keys: &str| load_files(&format!("name = 'digits'\n{keys}"), &[]);
+    let whole = digits("").unwrap();
+    let two = digits("classes = [3]\nothers = 'rest'").unwrap();
+    assert_eq!(two.classes, ["3", "rest"]);
+    let count = |data: &lopa::data::Data, label: u32| {
+        let labels = data.train.labels().iter().chain(data.test.labels());
+        labels.filter(|&&own| own == label).count()
+    };
+    let all = whole.train.len() + whole.test.len();
+    assert_eq!((count(&two, 0), count(&two, 1)), (count(&whole, 3), all - count(&whole, 3)));
+    let refused = |keys: &str| digits(keys).unwrap_err().to_string();
+    assert!(refused("others = 'rest'").contains("go with `classes`"));
+    assert!(refused("classes = [3]\nothers = '3'").contains("a new name"));
+    assert!(refused("classes = [3]\nothers = '4'").contains("has a class `4` of its own"));
+}
+
 fn class(number: i64) -> lopa::data::ClassName {
     lopa::data::ClassName::Number(number)
 }
