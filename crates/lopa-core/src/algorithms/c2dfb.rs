@@ -6,8 +6,8 @@
 //! ```text
 //! 1 exchange of x, t       x⁺ = x − τ (x − Σ_j w_ij x_j) − α t
 //! N exchanges of the rest  q⁺ = ∇_θ ĝ(x⁺, y; ξ) + ∇_θ f̂(x⁺, y; ς) / σ
-//!                          ty ← ty − τ (ty − Σ_j w_ij ty_j) + q⁺ − q
-//!                          y  ← y − τ (y − Σ_j w_ij y_j) − β ty
+//!                          ty ← ty − τ' (ty − Σ_j w_ij ty_j) + q⁺ − q
+//!                          y  ← y − τ' (y − Σ_j w_ij y_j) − β ty
 //!                          θ and tθ likewise, with d = ∇_θ ĝ(x⁺, θ; ξ) in place of q
 //! then                     u⁺ = ∇_x f̂(x⁺, y) + σ (∇_x ĝ(x⁺, y) − ∇_x ĝ(x⁺, θ)), one minibatch of g
 //!                          t⁺ = t − τ (t − Σ_j w_ij t_j) + u⁺ − u
@@ -36,6 +36,8 @@ params! {
         inner_steps: usize = 5, passes;
         /// τ: the weight of the neighbours.
         tau: f64 = 1.0, weight;
+        /// τ': the same in the loop, in the global scope; left out, it is `tau`. Compressed messages need a small one.
+        tau_inner: Option<f64> = None, weight;
     }
 }
 
@@ -121,7 +123,8 @@ impl<T: Real> C2dfb<T> {
     /// Step `e` of the loop on y and θ.
     fn inner(&mut self, e: usize, [wy, w_theta]: [[&[T]; 2]; 2], oracle: &mut Oracle<T>) {
         let C2dfb { params, x, y, theta, .. } = self;
-        let (tau, beta) = (T::of(params.tau), T::of(params.beta.at(oracle.k())));
+        let tau = T::of(params.tau_inner.unwrap_or(params.tau));
+        let beta = T::of(params.beta.at(oracle.k()));
         let per_penalty = T::of(1.0 / params.penalty);
         let at = At { x, theta: &y.value };
         // q is overwritten below where nothing is tracked; that of θ is not used before its own

@@ -9,6 +9,7 @@
 //! ed      W    W   I − W        ψ⁺ = w − η q,   w⁺ = W (ψ⁺ + w − ψ),   ψ⁰ = w⁰
 //! extra   W    I   I − W        w⁺ = W w − η q − M,   M⁺ = M + w⁺ − W w⁺,   M⁰ = 0
 //! gt      W²   W   (I − W)²     w⁺ = W (w − η y),   y⁺ = W y + q⁺ − q,   y = q in the first step
+//! atc     W²   W²  (I − W)²     w⁺ = W (w − η y),   y⁺ = W (y + q⁺ − q), y = W q in the first step
 //!
 //! in turn:  x⁺ with r
 //!           θ⁺ with d = ∇_θ ĝ(x⁺, θ; ξ₁)
@@ -17,8 +18,8 @@
 //! ```
 //!
 //! Abstract and figures were available, the equations were not \[K\]: the primal-dual form with these
-//! A, B, C (its authors' earlier unification of single-level methods; `gt` is its one-exchange form),
-//! the momentum on x alone and the order θ, v, x are from general knowledge; so is γ's place. The cycle
+//! A, B, C (its authors' earlier unification of single-level methods; `gt` is its one-exchange form, `atc`
+//! adapts before it combines in both lines and needs an exchange for each), the momentum on x alone and the order θ, v, x are from general knowledge; so is γ's place. The cycle
 //! begins at x here, with r⁰ = 0, so that one exchange does in the personal scope; there θ and v are
 //! not mixed \[D\]. Steps that are not given are found (`parts/steps.rs`).
 
@@ -52,6 +53,8 @@ choices! {
         Extra,
         /// Gradient tracking: two vectors.
         Gt,
+        /// Gradient tracking, adapt then combine: two exchanges of one vector.
+        Atc,
     }
 }
 
@@ -87,11 +90,26 @@ impl<T: Real> Level<T> {
         if strategy == Strategy::Ed && shared {
             memory.copy_from_slice(value);
         }
-        let last = zeros(shared && strategy == Strategy::Gt);
+        let last = zeros(shared && matches!(strategy, Strategy::Gt | Strategy::Atc));
         Level { strategy, shared, value: value.to_vec(), memory, ahead: zeros(shared), last }
     }
 
-    /// Takes the direction of the next step; where nothing is mixed, makes the step.
+    /// Whether its tracker is mixed before its value.
+    fn tracks_first(&self) -> bool {
+        self.shared && self.strategy == Strategy::Atc
+    }
+
+    /// Its exchanges, in their order: whether each mixes the tracker.
+    fn exchanges(&self) -> &'static [bool] {
+        match (self.shared, self.tracks_first()) {
+            (false, _) => &[],
+            (true, false) => &[false],
+            (true, true) => &[true, false],
+        }
+    }
+
+    /// Takes the direction of the next step; where nothing is mixed, makes the step. The step size counts
+    /// later where the tracker is mixed first.
     fn adapt(&mut self, q: &[T], eta: T) {
         let Level { strategy, shared, value, memory, ahead, last } = self;
         match strategy {
@@ -106,11 +124,25 @@ impl<T: Real> Level<T> {
                 last.copy_from_slice(q);
                 update(ahead, [value, memory], |_, [w, y]| w - eta * y);
             }
+            Strategy::Atc => {
+                add_change(memory, q, last);
+                last.copy_from_slice(q);
+            }
         }
     }
 
-    /// Sends the vectors that are mixed.
-    fn share(&self, [name, tracker]: [&'static str; 2], out: &mut Outbox<T>) {
+    /// y⁺ from the mixed trackers, where they are mixed first.
+    fn track(&mut self, wy: &[T], eta: T) {
+        let Level { value, memory, ahead, .. } = self;
+        memory.copy_from_slice(wy);
+        update(ahead, [value, memory], |_, [w, y]| w - eta * y);
+    }
+
+    /// Sends the vectors that are mixed in an exchange of the tracker, or in one of the value.
+    fn share(&self, of_tracker: bool, [name, tracker]: [&'static str; 2], out: &mut Outbox<T>) {
+        if of_tracker {
+            return out.vector(tracker, &self.memory);
+        }
         let value = if self.strategy == Strategy::Extra { &self.value } else { &self.ahead };
         out.vector(name, value);
         out.vector_if(self.strategy == Strategy::Gt, tracker, &self.memory);
@@ -119,7 +151,7 @@ impl<T: Real> Level<T> {
     /// w⁺ from the mixed messages of iteration `k`.
     fn combine(&mut self, [ww, wy]: [&[T]; 2], k: u64) {
         match self.strategy {
-            Strategy::Ed => self.value.copy_from_slice(ww),
+            Strategy::Ed | Strategy::Atc => self.value.copy_from_slice(ww),
             Strategy::Extra => {
                 if k > 0 {
                     dual(&mut self.memory, &self.value, ww);
@@ -158,7 +190,7 @@ impl Listed {
                 sum(memory, [own(w), down(q)]),
             ],
             Strategy::Extra => vec![sum(ahead, [own(q).by(move |k| eta.at(k + later))])],
-            Strategy::Gt => vec![
+            Strategy::Gt | Strategy::Atc => vec![
                 sum(memory, [own(memory), own(q), own(last).times(-1.0)]),
                 sum(last, [own(q)]),
                 sum(ahead, [own(w), down(memory)]),
@@ -177,7 +209,9 @@ impl Listed {
                 sum(memory, [own(memory), own(w).by(later), mixed(w).by(move |k| -later(k))]),
                 sum(w, [mixed(w), own(ahead).times(-1.0), own(memory).times(-1.0)]),
             ],
-            Strategy::Gt => vec![sum(w, [mixed(ahead)]), sum(memory, [mixed(memory)])],
+            Strategy::Gt | Strategy::Atc => {
+                vec![sum(w, [mixed(ahead)]), sum(memory, [mixed(memory)])]
+            }
         }
     }
 }
@@ -224,7 +258,11 @@ impl<T: Real> Sparkle<T> {
     fn direct_theta(&mut self, k: u64, oracle: &mut Oracle<T>) {
         let [x, theta, _] = &mut self.levels;
         self.now.of_theta(At { x: &x.value, theta: &theta.value }, oracle);
-        theta.adapt(&self.now.d, self.steps.beta(k, &self.now.d));
+        let beta = match theta.tracks_first() {
+            true => T::zero(),
+            false => self.steps.beta(k, &self.now.d),
+        };
+        theta.adapt(&self.now.d, beta);
     }
 
     /// h, once θ has moved.
@@ -233,7 +271,8 @@ impl<T: Real> Sparkle<T> {
         let at = At { x: &x.value, theta: &theta.value };
         now.of_v(at, &v.value, steps.hess(), oracle);
         steps.note(&v.value, XI2, &mut |draw, w, out| oracle.hess_g(at, draw, w, out));
-        v.adapt(&now.h, steps.lambda(k, &now.h));
+        let lambda = if v.tracks_first() { T::zero() } else { steps.lambda(k, &now.h) };
+        v.adapt(&now.h, lambda);
     }
 
     /// What iteration `k` showed of the curvature, for the next one.
@@ -250,32 +289,59 @@ impl<T: Real> Sparkle<T> {
         let [x, theta, v] = &mut self.levels;
         self.now.of_x(At { x: &x.value, theta: &theta.value }, &v.value, oracle);
         average(&mut self.r, &self.now.s, T::of(self.params.gamma.at(k)));
-        x.adapt(&self.r, self.steps.outer(k, &self.r, T::one()));
+        let alpha = match x.tracks_first() {
+            true => T::zero(),
+            false => self.steps.outer(k, &self.r, T::one()),
+        };
+        x.adapt(&self.r, alpha);
+    }
+
+    /// The level of an exchange, and whether its tracker is mixed.
+    fn turn(&self, e: usize) -> (usize, bool) {
+        let levels = self.levels.iter().enumerate();
+        let mut all =
+            levels.flat_map(|(at, level)| level.exchanges().iter().map(move |&of| (at, of)));
+        all.nth(e).unwrap_or((X, false))
+    }
+
+    /// The step size of a level whose tracker has been mixed.
+    fn eta(&mut self, level: usize, k: u64) -> T {
+        match level {
+            X => self.steps.outer(k, &self.r, T::one()),
+            THETA => self.steps.beta(k, &self.now.d),
+            _ => self.steps.lambda(k, &self.now.h),
+        }
     }
 }
 
 impl<T: Real> Algorithm<T> for Sparkle<T> {
     fn exchanges(&self) -> usize {
-        self.levels.iter().filter(|level| level.shared).count()
+        self.levels.iter().map(|level| level.exchanges().len()).sum()
     }
 
     fn share(&self, round: Round, out: &mut Outbox<T>) {
         let names = [["x", "y"], ["theta", "y_theta"], ["v", "y_v"]];
-        if round.e == X {
+        if round.e == 0 {
             self.steps.share(out);
         }
-        self.levels[round.e].share(names[round.e], out);
+        let (level, of_tracker) = self.turn(round.e);
+        self.levels[level].share(of_tracker, names[level], out);
     }
 
     fn step(&mut self, e: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let k = oracle.k();
-        if e == X {
+        let (k, (level, of_tracker)) = (oracle.k(), self.turn(e));
+        if e == 0 {
             self.steps.mix(&mut mixed);
         }
-        self.levels[e].combine(mixed.vectors(), k);
+        if of_tracker {
+            let [wy] = mixed.vectors();
+            let eta = self.eta(level, k);
+            return self.levels[level].track(wy, eta);
+        }
+        self.levels[level].combine(mixed.vectors(), k);
         // In the personal scope all three follow each other in one exchange.
-        let last = if self.levels[THETA].shared { e } else { V };
-        for moved in e..=last {
+        let last = if self.levels[THETA].shared { level } else { V };
+        for moved in level..=last {
             match moved {
                 X => self.direct_theta(k, oracle),
                 THETA => self.direct_v(k, oracle),
@@ -305,6 +371,9 @@ impl<T: Real> Algorithm<T> for Sparkle<T> {
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
         let SparkleParams { alpha, beta, lambda, gamma, upper, lower, estimate, .. } = self.params;
         estimate.on_device()?;
+        if self.levels.iter().any(Level::tracks_first) {
+            return Err("a device does not mix a tracker before the value (`atc`)");
+        }
         let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
         let shared = self.levels[THETA].shared;
         let x = Listed {
@@ -348,6 +417,6 @@ impl<T: Real> Algorithm<T> for Sparkle<T> {
 
     fn tracked(&self) -> Option<(&[T], &[T])> {
         let x = &self.levels[X];
-        (x.strategy == Strategy::Gt).then_some((&x.memory[..], &self.r[..]))
+        matches!(x.strategy, Strategy::Gt | Strategy::Atc).then_some((&x.memory[..], &self.r[..]))
     }
 }

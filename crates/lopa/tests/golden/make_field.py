@@ -204,14 +204,15 @@ def sparkle(P, W, Wi, o):
     def matrices(w, strategy):
         values, vectors = np.linalg.eigh(eye - w)
         root = vectors @ np.diag(np.sqrt(np.maximum(values, 0))) @ vectors.T
-        return {"ed": (w, root, w), "extra": (eye, root, w), "gt": (w, eye - w, w @ w)}[strategy]
+        return {"ed": (w, root, w), "extra": (eye, root, w), "gt": (w, eye - w, w @ w),
+                "atc": (w @ w, eye - w, w @ w)}[strategy]
 
     ABC = {"x": matrices(W, o["upper"]), "theta": matrices(Wi, o["lower"]),
            "v": matrices(Wi, o["lower"])}
     w = dict(start)
     # Tracking that starts from different values: B p cancels W^2 w - W w in the first step.
     tracked = {"x": o["upper"], "theta": o["lower"], "v": o["lower"]}
-    dual = {k: -(W if k == "x" else Wi) @ w[k] if tracked[k] == "gt" else np.zeros_like(w[k])
+    dual = {k: -(W if k == "x" else Wi) @ w[k] if tracked[k] in ("gt", "atc") else np.zeros_like(w[k])
             for k in w}
 
     def move(k, step, q):
@@ -235,7 +236,8 @@ def sparkle(P, W, Wi, o):
 def c2dfb(P, W, Wi, o):
     x, y, z = P.start["x"], P.start["th"], P.start["th"]
     sigma, tau = o["penalty"], o["tau"]
-    G, Gi = (1 - tau) * np.eye(P.m) + tau * W, (1 - tau) * np.eye(P.m) + tau * Wi
+    inner = o.get("tau_inner", tau)
+    G, Gi = (1 - tau) * np.eye(P.m) + tau * W, (1 - inner) * np.eye(P.m) + inner * Wi
 
     def penalised():
         return P.Fx(x, y) + sigma * (P.Gx(x, y) - P.Gx(x, z))
@@ -553,7 +555,13 @@ def cases(n, p):
          both(2 * n, 2 * n + 4 * p, 3)),
         ("sparkle ed gt", "sparkle", sparkle, SPARKLE | {"lower": "gt"},
          both(n, n + 4 * p, 3)),
+        ("sparkle atc", "sparkle", sparkle, SPARKLE | {"upper": "atc", "lower": "atc"},
+         {"personal": (2, 2 * n), "global": (6, 2 * n + 4 * p)}),
+        ("sparkle atc ed", "sparkle", sparkle, SPARKLE | {"upper": "atc"},
+         {"personal": (2, 2 * n), "global": (4, 2 * n + 2 * p)}),
         ("c2dfb", "c2dfb", c2dfb, C2DFB, both(2 * n, 2 * n + 3 * 4 * p, 4)),
+        ("c2dfb two mixings", "c2dfb", c2dfb, C2DFB | {"tau_inner": 0.35},
+         {"global": (4, 2 * n + 3 * 4 * p)}),
         ("slam", "slam", slam, STEPS | SHIA, only),
         ("slam neumann", "slam", slam, STEPS | NEUMANN, only),
         ("mdbo", "mdbo", mdbo_of(False), STORM | SHIA, both(2 * n, 2 * n + 2 * p)),

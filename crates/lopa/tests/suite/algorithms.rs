@@ -50,10 +50,13 @@ fn variants() -> Vec<(Scope, String, &'static [&'static str])> {
     let plain = registry.iter().flat_map(|entry| {
         entry.facts.scopes.iter().map(|&scope| (scope, entry.name.clone(), &[][..]))
     });
-    let more: [(&[Scope], &str, &[&str]); 19] = [
+    let more: [(&[Scope], &str, &[&str]); 22] = [
         (Scope::BOTH, "sparkle", &["upper=extra", "lower=extra"]),
         (Scope::BOTH, "sparkle", &["upper=gt", "lower=gt"]),
         (&[Scope::Global], "sparkle", &["lower=gt"]),
+        (Scope::BOTH, "sparkle", &["upper=atc", "lower=atc"]),
+        (&[Scope::Global], "sparkle", &["upper=gt", "lower=atc"]),
+        (&[Scope::Global], "c2dfb", &["inner_steps=2", "tau=0.8", "tau_inner=0.4"]),
         (&[Scope::Global], "sparkle", &["upper=extra"]),
         (Scope::BOTH, "c2dfb", &["penalty=40.0", "inner_steps=2", "tau=0.5"]),
         (Scope::BOTH, "lopa-gt", &["start=zero"]),
