@@ -93,7 +93,7 @@ pub enum Clip {
     #[schemars(title = "number")]
     Radius(f64),
     /// A multiple of the median distance to a node's neighbours one iteration before; of the two ends
-    /// of a link, the smaller counts.
+    /// of a link, the smaller counts. In iteration 0 there is none before: the radius is 0, and nothing is mixed.
     #[schemars(title = "{ median }")]
     Adaptive(Adaptive),
 }

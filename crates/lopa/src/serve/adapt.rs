@@ -63,7 +63,7 @@ pub struct Adapted {
 
 /// Adapts a run's model to a newcomer.
 pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> Result<Adapted> {
-    let About { problem: name, params, classes, outputs, seed, .. } = &model.about;
+    let About { problem: name, params, seed, .. } = &model.about;
     let target = model.about.target();
     let width = target.width();
     let chosen = problems.choose(name, params)?;
@@ -81,75 +81,86 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
             .hint("at least 3 folds are needed, and a row for each"));
     }
     let (x, common) = shared(model, who.like)?;
-    let mut scaling = match model.scaling.as_slice() {
-        [common] => common.clone(),
-        [first, others @ ..] if others.iter().all(|other| alike(first, other)) => {
-            first.clone().refilled(who.features)
-        }
-        // Each node was scaled by its own moments, and so is the new one.
-        [first, ..] => Scaling::own(first, who.features),
-        [] => Scaling::default(),
-    };
-    let agreed = model.scaling.as_slice().windows(2).all(|two| two[0].target == two[1].target);
-    if let (Answers::Numbers(targets), false) = (who.answers, agreed) {
-        scaling.target = TargetScaling::of(targets);
-    }
-    let scaled = scaling.apply(who.features.clone());
-    let empty = Dataset::new(scaled.select(&[]), Vec::new());
-    let train = Dataset::new(scaled.clone(), who.answers.labels());
-    let data = Data {
-        train: match who.answers {
-            Answers::Classes(_) => train,
-            Answers::Numbers(targets) => train.targeted(targets.clone().scaled(&scaling.target)),
-        },
-        test: empty,
-        classes: classes.clone(),
-        outputs: outputs.clone(),
-        scaling: Scalings::all(scaling.clone()),
-        columns: None,
-        unnamed: Default::default(),
-        own: None,
-        left_out: Vec::new(),
-    };
-    let mut bench = Bench { data: &data, seed: *seed, batch: who.batch, solved: true };
-
-    let folds = folds(data.train.labels(), who.folds, *seed);
-    let mut found = [(); 2].map(|()| vec![0.0; rows * width]);
+    let all: Vec<u32> = (0..rows as u32).collect();
+    let whole = who.scaled(model, &all);
+    let folds = folds(whole.train.labels(), who.folds, *seed);
+    let mut found = [(); 3].map(|()| vec![0.0; rows * width]);
+    let mut solved = true;
     for (at, held) in folds.iter().enumerate() {
         let others: Vec<u32> = rest(&folds, &[at]);
+        // Rows that are held out tell nothing, also not by their moments.
+        let data = who.scaled(model, &others);
+        let mut bench = Bench { data: &data, seed: *seed, batch: who.batch, solved };
         let theta = bench.solve(&**problem, &others, Some(&x), &common)?;
         let (choice, theta_alone) = bench.alone(&folds, at)?;
-        let on = scaled.select(held);
+        solved = bench.solved;
+        let on = data.train.features().select(held);
         let ours = problem.predictions(target, At { x: &x, theta: &theta }, &on);
         let alone = At { x: &[], theta: &theta_alone };
         let theirs = Problem::<f64>::predictions(&choice, target, alone, &on);
-        for (found, said) in found.iter_mut().zip([ours, theirs]) {
-            let said =
+        let mean = problem.predictions(target, At { x: &x, theta: &common }, &on);
+        for (found, said) in found.iter_mut().zip([ours, theirs, mean]) {
+            let mut said =
                 said.ok_or_else(|| Error::config("config/no-meaning", "nothing is predicted"))?;
+            data.scaling.of(0).target.undo(&mut said);
             for (row, p) in held.iter().zip(said.chunks_exact(width)) {
                 found[*row as usize * p.len()..][..p.len()].copy_from_slice(p);
             }
         }
     }
-    let score = |mut said: Vec<f64>| {
-        scaling.target.undo(&mut said);
-        who.answers.score(&said, width)
-    };
-    let on_mean = problem.predictions(target, At { x: &x, theta: &common }, &scaled);
-    let on_mean =
-        on_mean.ok_or_else(|| Error::config("config/no-meaning", "nothing is predicted"))?;
-    let all: Vec<u32> = (0..rows as u32).collect();
+    let mut bench = Bench { data: &whole, seed: *seed, batch: who.batch, solved };
     let theta = bench.solve(&**problem, &all, Some(&x), &common)?;
+    let solved = bench.solved;
     let about = About { nodes: vec![who.name.to_string()], privacy: None, ..model.about.clone() };
-    let [adapted, alone] = found.map(&score);
-    let mean = score(on_mean);
+    let [adapted, alone, mean] = found.map(|said| who.answers.score(&said, width));
+    let scaling = whole.scaling;
     Ok(Adapted {
-        model: Model { about, x: vec![x], theta: vec![theta], scaling: Scalings::all(scaling) },
-        solved: bench.solved,
+        model: Model { about, x: vec![x], theta: vec![theta], scaling },
+        solved,
         adapted,
         alone,
         mean,
     })
+}
+
+impl Newcomer<'_> {
+    /// All its rows, scaled as the run's nodes were; where these scaled by moments of their own, by the moments of
+    /// the given rows.
+    fn scaled(&self, model: &Model, rows: &[u32]) -> Data {
+        let seen = || self.features.select(rows);
+        let mut scaling = match model.scaling.as_slice() {
+            [common] => common.clone(),
+            [first, others @ ..] if others.iter().all(|other| alike(first, other)) => {
+                first.clone().refilled(&seen())
+            }
+            // Each node was scaled by its own moments, and so is the new one.
+            [first, ..] => Scaling::own(first, &seen()),
+            [] => Scaling::default(),
+        };
+        let agreed = model.scaling.as_slice().windows(2).all(|two| two[0].target == two[1].target);
+        if let (Answers::Numbers(targets), false) = (self.answers, agreed) {
+            scaling.target = TargetScaling::of(&targets.clone().select(rows));
+        }
+        let scaled = scaling.apply(self.features.clone());
+        let empty = Dataset::new(scaled.select(&[]), Vec::new());
+        let train = Dataset::new(scaled, self.answers.labels());
+        Data {
+            train: match self.answers {
+                Answers::Classes(_) => train,
+                Answers::Numbers(targets) => {
+                    train.targeted(targets.clone().scaled(&scaling.target))
+                }
+            },
+            test: empty,
+            classes: model.about.classes.clone(),
+            outputs: model.about.outputs.clone(),
+            scaling: Scalings::all(scaling),
+            columns: None,
+            unnamed: Default::default(),
+            own: None,
+            left_out: Vec::new(),
+        }
+    }
 }
 
 /// Whether two nodes scale features alike; they may fill missing values by means of their own.
