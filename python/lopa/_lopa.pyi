@@ -83,7 +83,7 @@ def trial(
     sets: Sequence[tuple[str, str]],
     data: str | PathLike[str] | None,
     algorithm: str,
-    params: Mapping[str, float],
+    params: Mapping[str, float | str],
 ) -> float | None: ...
 def run_unit(
     path: str | PathLike[str] | None,

@@ -42,7 +42,7 @@ class Trial:
     """The stage of successive halving; 0 in other searches."""
     trial: int
     """Its number, from 0; the first has the file's own values."""
-    params: dict[str, float]
+    params: dict[str, float | str]
     value: float | None
     """The mean of the metric over the seeds; `None` if a run diverged."""
 
@@ -62,7 +62,7 @@ class Tuned:
     text: str
     """The experiment file with the best values, and how they were found."""
 
-    def set(self) -> dict[str, float]:
+    def set(self) -> dict[str, float | str]:
         """The best values as overrides: `lopa.run(source, set=tuned.set())`."""
         best = self.best.items()
         return {f"algorithm.{name}.{key}": value for name, one in best for key, value in one.params.items()}
@@ -145,9 +145,9 @@ def ranges(
     return found
 
 
-def suggest(trial: Any, ranges: Mapping[str, Any]) -> dict[str, float]:
+def suggest(trial: Any, ranges: Mapping[str, Any]) -> dict[str, float | str]:
     """Values within the ranges of an algorithm, asked of an Optuna trial."""
-    values: dict[str, float] = {}
+    values: dict[str, float | str] = {}
     for key, where in ranges.items():
         if isinstance(where, list):
             values[key] = trial.suggest_categorical(key, where)
@@ -161,14 +161,14 @@ def suggest(trial: Any, ranges: Mapping[str, Any]) -> dict[str, float]:
 def trial(
     source: Source,
     algorithm: str,
-    params: Mapping[str, float],
+    params: Mapping[str, float | str],
     *,
     set: Sets = None,
     data: str | os.PathLike[str] | None = None,
 ) -> float | None:
     """The metric of `[tune]` for given values of an algorithm, on the seeds of the search; `None` if a run diverged."""
     path, text, _ = _read(source)
-    given = {str(key): float(value) for key, value in params.items()}
+    given = {str(key): value if isinstance(value, str) else float(value) for key, value in params.items()}
     return _lopa.trial(path, text, _sets(set), data, algorithm, given)
 
 

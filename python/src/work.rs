@@ -12,7 +12,7 @@ use lopa::folder::{RunReader, complete, run_of};
 use lopa::run::Context;
 use lopa::work::{Member, Share, Unit, interrupted};
 use lopa_study::compare::Question;
-use lopa_study::tune::{self as search, Note, Trial, Trials, Tuned};
+use lopa_study::tune::{self as search, Note, Trial, Trials, Tried, Tuned};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -199,6 +199,22 @@ pub fn ranges(
     done.map_err(|error| raise(py, error))
 }
 
+/// A value of a parameter.
+#[derive(FromPyObject)]
+pub enum Given {
+    Number(f64),
+    Name(String),
+}
+
+impl Given {
+    fn tried(self) -> Tried {
+        match self {
+            Given::Number(number) => Tried::Number(number),
+            Given::Name(name) => Tried::Name(name),
+        }
+    }
+}
+
 /// The metric of a search for given values of an algorithm; `None` if a run diverged.
 #[pyfunction]
 pub fn trial(
@@ -208,12 +224,13 @@ pub fn trial(
     sets: Vec<(String, String)>,
     data: Option<PathBuf>,
     algorithm: String,
-    params: std::collections::BTreeMap<String, f64>,
+    params: std::collections::BTreeMap<String, Given>,
 ) -> PyResult<Option<f64>> {
     let never = AtomicBool::new(false);
     let done = detached(py, || {
         let source = source(path, json.as_deref(), sets)?;
         let context = context(None, data.as_deref(), &never);
+        let params = params.into_iter().map(|(key, given)| (key, given.tried())).collect();
         search::measure(&source, &registries(), (&algorithm, params), &context)
     });
     done.map_err(|error| raise(py, error))

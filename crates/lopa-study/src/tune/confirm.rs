@@ -10,6 +10,7 @@ use super::Search;
 use super::journal::Trial;
 use super::runner::{Job, Runner, Task};
 use super::space::Candidate;
+use super::spec::Tried;
 use lopa::error::Result;
 
 /// How much larger a neighbour's values are.
@@ -124,12 +125,16 @@ impl Runner<'_> {
         })
     }
 
-    /// The neighbour of some values; whole numbers stay.
+    /// The neighbour of some values; whole numbers and names stay.
     fn above(&self, index: usize, params: &Candidate) -> Candidate {
         let own = self.experiment.algorithms[index].choice.params();
         let whole = |key: &String| own.get(key).is_some_and(toml::Value::is_integer);
-        let larger = |(key, &value): (&String, &f64)| {
-            (key.clone(), if whole(key) { value } else { value * ABOVE })
+        let larger = |(key, value): (&String, &Tried)| {
+            let larger = match value {
+                Tried::Number(number) if !whole(key) => Tried::Number(number * ABOVE),
+                same => same.clone(),
+            };
+            (key.clone(), larger)
         };
         params.iter().map(larger).collect()
     }

@@ -17,7 +17,7 @@ pub use confirm::Confirmation;
 pub use journal::{Found, Journal, Trial};
 pub use moved::Moved;
 pub use space::Candidate;
-pub use spec::{Between, Method, Range, Scale, TuneSpec};
+pub use spec::{Around, Between, Method, Range, Scale, Tried, TuneSpec};
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Ranges that move: where the best trial of an algorithm is at the edge of a default range, better values may
+//! Ranges that move: where the best trial of an algorithm is at the edge of a range around a value, better values may
 //! lie beyond, and a second round of trials searches around it.
 
 use serde::Serialize;

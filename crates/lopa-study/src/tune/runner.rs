@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::journal::{Found, Trial};
 use super::space::Candidate;
-use super::spec::TuneSpec;
+use super::spec::{Tried, TuneSpec};
 use lopa::config::Source;
 use lopa::data::Data;
 use lopa::error::{Error, Kind, Result};
@@ -102,14 +102,17 @@ impl Runner<'_> {
             (mean > 0.0 && mean.is_finite()).then_some(mean)
         };
         let missing = self.missing(task.index).into_iter();
-        let found = missing.filter_map(|(key, told)| Some((key.to_string(), mean(told)?)));
+        let found =
+            missing.filter_map(|(key, told)| Some((key.to_string(), Tried::Number(mean(told)?))));
         Ok(found.collect())
     }
 
     /// The mean of the metric over the seeds; `None` if a run diverged or the values are refused.
     pub fn measure(&self, task: &Task) -> Result<Option<f64>> {
-        match self.trial_experiment(task, &self.spec.seeds) {
-            Some(experiment) => self.mean(&experiment),
+        match self.trial_experiment(task, &self.spec.seeds).map(|one| self.mean(&one)) {
+            // Values that do not go together are refused by the run; those of the file must.
+            Some(Err(error)) if error.kind == Kind::Config && task.trial > 0 => Ok(None),
+            Some(value) => value,
             None => Ok(None),
         }
     }
@@ -151,7 +154,7 @@ impl Runner<'_> {
         let mut source = self.source.clone();
         for (key, value) in &task.params {
             let whole = spec.choice.params().get(key).is_some_and(toml::Value::is_integer);
-            let value = if whole { format!("{value:.0}") } else { format!("{value:?}") };
+            let value = value.value(whole);
             source.sets.push(format!("algorithm.{}.{key}={value}", task.index));
         }
         let mut experiment = Experiment::read(&source, self.registries).ok()?;

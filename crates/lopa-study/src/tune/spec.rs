@@ -1,6 +1,7 @@
 //! The `[tune]` section: which values to try, how many trials, and which metric decides.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ params! {
         /// How the values to try are chosen.
         method: Method = Method::Random;
         /// Trials per algorithm; the first uses the file's own values. Where the best is at the edge of a
-        /// default range, the range moves, and every algorithm gets half as many again, up to three times.
+        /// range that moves, it moves, and every algorithm gets half as many again, up to three times.
         trials: usize = 16, from_to(1, 100_000);
         /// The seeds of the trials; they must differ from the run's seeds.
         seeds: Vec<u64> = Vec::new(), required;
@@ -31,7 +32,7 @@ params! {
         confirm: usize = 3, from_to(0, 1000);
         /// The values to try, by the label of the algorithm (`*` for all) and the parameter. Default:
         /// `alpha` up to 30 times and `beta` up to 10 times smaller or larger than in the file, or than the
-        /// algorithm finds, and `lambda` equal to `beta`. Ranges that are given do not move.
+        /// algorithm finds, and `lambda` equal to `beta`. Ranges around such a value move, others do not.
         ranges: BTreeMap<String, BTreeMap<String, Range>> = BTreeMap::new();
     }
     check |tune| {
@@ -43,7 +44,7 @@ params! {
         Fault::unless(!on_test, "metric", metric, "one that is not measured on test data")?;
         for (key, range) in tune.ranges.values().flatten() {
             let shown = format!("{{ {key} = … }}");
-            let must = "of finite numbers, from low to high";
+            let must = "of finite numbers, from low to high, or of names; `around` more than 1";
             Fault::unless(range.is_valid(), "ranges", shown, must)?;
         }
         Ok(())
@@ -68,15 +69,69 @@ pub enum Method {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "invalid range: write a list of numbers, `{ low = a, high = b }`, or the name of a parameter to copy"
+    expecting = "invalid range: write a list of values, `{ around = factor }`, `{ low = a, high = b }`, or the name of a parameter to copy"
 )]
 pub enum Range {
-    /// These numbers.
-    Values(Vec<f64>),
+    /// These values.
+    Values(Vec<Tried>),
+    /// Numbers around the file's own; moves.
+    Around(Around),
     /// All numbers between two.
     Between(Between),
     /// Equal to another parameter.
     Same(String),
+}
+
+/// A value of a parameter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Tried {
+    /// A number.
+    Number(f64),
+    /// One of a parameter's choices.
+    Name(String),
+}
+
+impl Tried {
+    /// The number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Tried::Number(number) => Some(*number),
+            Tried::Name(_) => None,
+        }
+    }
+
+    /// The value of a parameter, if it is a number or a choice.
+    pub fn of(value: &toml::Value) -> Option<Tried> {
+        let number = value.as_float().or(value.as_integer().map(|whole| whole as f64));
+        number.map(Tried::Number).or(value.as_str().map(|name| Tried::Name(name.into())))
+    }
+
+    /// As TOML; a number is whole if `whole`.
+    pub fn value(&self, whole: bool) -> toml::Value {
+        match self {
+            Tried::Number(number) if whole => toml::Value::Integer(number.round() as i64),
+            Tried::Number(number) => toml::Value::Float(*number),
+            Tried::Name(name) => toml::Value::String(name.clone()),
+        }
+    }
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Tried::Number(number) => number.fmt(out),
+            Tried::Name(name) => name.fmt(out),
+        }
+    }
+}
+
+/// Numbers around the file's own, or around those that the algorithm finds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Around {
+    /// How many times smaller or larger.
+    pub around: f64,
 }
 
 /// An interval of numbers.
@@ -107,8 +162,10 @@ impl Range {
     fn is_valid(&self) -> bool {
         match self {
             Range::Values(values) => {
-                !values.is_empty() && values.iter().all(|value| value.is_finite())
+                let finite = |value: &Tried| value.number().is_none_or(f64::is_finite);
+                !values.is_empty() && values.iter().all(finite)
             }
+            Range::Around(Around { around }) => *around > 1.0 && around.is_finite(),
             Range::Between(Between { low, high, scale }) => {
                 let positive = *scale == Scale::Linear || *low > 0.0;
                 positive && low <= high && low.is_finite() && high.is_finite()

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::Tuned;
 use super::journal::Trial;
-use super::spec::TuneSpec;
+use super::spec::{Tried, TuneSpec};
 
 /// The text of the tuned file: the provenance of its values, and the values on top of the file that was
 /// searched, which it `extends`. The whole experiment follows instead where there is no such file, or
@@ -158,10 +158,10 @@ fn line(best: &Trial, trials: &[Trial]) -> String {
 fn edges(best: &Trial, trials: &[Trial]) -> Vec<String> {
     let own = |key: &str| -> Vec<f64> {
         let own = trials.iter().filter(|trial| trial.algorithm == best.algorithm);
-        own.filter_map(|trial| trial.params.get(key).copied()).collect()
+        own.filter_map(|trial| trial.params.get(key)?.number()).collect()
     };
-    let edge = |(key, &value): (&String, &f64)| {
-        let tried = own(key);
+    let edge = |(key, value): (&String, &Tried)| {
+        let (value, tried) = (value.number()?, own(key));
         let end = match (tried.iter().all(|&t| t >= value), tried.iter().all(|&t| t <= value)) {
             (true, false) => "smallest",
             (false, true) => "largest",
@@ -174,9 +174,8 @@ fn edges(best: &Trial, trials: &[Trial]) -> Vec<String> {
 
 fn set(algorithm: &mut Value, trial: &Trial) {
     let Value::Table(table) = algorithm else { return };
-    for (key, &value) in &trial.params {
+    for (key, value) in &trial.params {
         let whole = table.get(key).is_some_and(Value::is_integer);
-        let value = if whole { Value::Integer(value as i64) } else { Value::Float(value) };
-        table.insert(key.clone(), value);
+        table.insert(key.clone(), value.value(whole));
     }
 }

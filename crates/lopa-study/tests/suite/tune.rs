@@ -57,6 +57,11 @@ fn with(tune: &str) -> Source {
     Source::new("small.toml", format!("{}{tune}", &EXPERIMENT[..start]))
 }
 
+/// A number that a trial tried.
+fn number(trial: &Trial, key: &str) -> f64 {
+    trial.params[key].number().expect("a number")
+}
+
 /// The outcome, and the number of trials run for it.
 fn search(source: &Source, journal: &Path, threads: usize) -> Result<(Tuned, usize), Error> {
     search_beside(source, journal, None, threads)
@@ -131,10 +136,10 @@ fn a_much_better_step_size_is_found() {
         let own = tuned.trials.iter().find(|t| t.algorithm == best.algorithm && t.trial == 0);
         let own = own.and_then(|t| t.value).expect("tiny steps do not diverge");
         assert!(best.value.expect("found") < own / 100.0, "{best:?} against {own}");
-        assert!((1e-3..10.0).contains(&best.params["alpha"]), "{best:?}");
+        assert!((1e-3..10.0).contains(&number(best, "alpha")), "{best:?}");
     }
     // The largest step diverges, which is the worst result of a trial.
-    assert!(tuned.trials.iter().any(|t| t.value.is_none() && t.params["alpha"] > 50.0));
+    assert!(tuned.trials.iter().any(|t| t.value.is_none() && number(t, "alpha") > 50.0));
 }
 
 #[test]
@@ -149,7 +154,7 @@ fn the_tuned_file_is_an_experiment_with_its_provenance() {
     assert_eq!(experiment.run.seeds, [1]);
     for (algorithm, best) in experiment.algorithms.iter().zip(&tuned.best) {
         for (key, value) in &best.params {
-            assert_eq!(algorithm.choice.params()[key].as_float(), Some(*value), "{key}");
+            assert_eq!(algorithm.choice.params()[key].as_float(), value.number(), "{key}");
         }
         assert_eq!(best.params["lambda"], best.params["beta"]);
     }
@@ -231,9 +236,9 @@ fn winners_survive_further_seeds_with_room_above_them() {
         (tuned, fs::read_to_string(journal).expect("the journal"))
     };
     let (untested, _) = search_with(0);
-    assert!(untested.tests.is_empty() && untested.best[0].params["beta"] == 1.9, "{untested:?}");
+    assert!(untested.tests.is_empty() && number(&untested.best[0], "beta") == 1.9, "{untested:?}");
     let (tuned, journal) = search_with(3);
-    assert_eq!(tuned.best[0].params["beta"], 0.02, "{:?}", tuned.tests);
+    assert_eq!(number(&tuned.best[0], "beta"), 0.02, "{:?}", tuned.tests);
     let stands: Vec<_> =
         tuned.tests.iter().map(|test| (&test.algorithm[..], test.stands)).collect();
     assert_eq!(stands, [("lopa-gt", false), ("lopa-gt", true), ("ma-dsbo", true)]);
@@ -319,7 +324,7 @@ fn steps_that_are_left_out_are_the_middle_of_the_search() {
     assert!(own[0].params.is_empty() && own[0].value.is_some(), "{own:?}");
     assert!(own[1..].iter().all(|trial| trial.params.len() == 3), "{own:?}");
     let range = |key: &str| {
-        let all = own[1..].iter().map(|trial| trial.params[key]);
+        let all = own[1..].iter().map(|trial| number(trial, key));
         all.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), step| {
             (low.min(step), high.max(step))
         })
@@ -363,7 +368,7 @@ fn ranges_move_where_the_best_is_at_their_edge() {
     assert!(least(&mut own()) < first, "beyond the first range is a better one");
     let of_second = |trial: &&Trial| (8..12).contains(&trial.trial);
     for trial in own().filter(of_second) {
-        let alpha = trial.params["alpha"];
+        let alpha = number(trial, "alpha");
         assert!((low * 0.999..=high * 1.001).contains(&alpha), "{trial:?}");
     }
     assert!(
@@ -402,4 +407,41 @@ fn given_ranges_stay_and_ranges_without_survivors_move_down() {
     };
     let first = tuned.moves.iter().find(down).expect("nothing survives such steps");
     assert!(first.range.high <= 1e4 * 1.001 && tuned.text.contains("none survived"), "{first:?}");
+}
+
+/// Loops and choices by name are searched beside steps that move; the tuned file has them.
+#[test]
+fn names_and_loops_are_searched_and_ranges_around_a_value_move() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut source = with(
+        "[tune]\nseeds = [11]\ntrials = 12\nmetric = \"grad_phi_sq\"\nconfirm = 1\n\
+         [tune.ranges.\"*\"]\nalpha = { around = 3 }\nbeta = { around = 1.5 }\nlambda = \"beta\"\n\
+         hv_steps = [1, 2, 5]\ninverse = [\"neumann\", \"shia\"]\n",
+    );
+    source.text =
+        source.text.replace("name = \"ma-dsbo\"", "name = \"spdb\"").replace("gamma = 0.4\n", "");
+    let (tuned, _) = search(&source, &folder.path().join("j.jsonl"), 2).expect("a good search");
+    // Both alphas of the file are far too small.
+    for label in ["lopa-gt", "spdb"] {
+        let moved = tuned.moves.iter().any(|m| m.algorithm == label && m.parameter == "alpha");
+        assert!(moved, "{label}: {:?}", tuned.moves);
+    }
+    let tried = |label: &str, key: &str| -> std::collections::BTreeSet<String> {
+        let own = tuned.trials.iter().filter(|trial| trial.algorithm == label);
+        own.filter_map(|trial| trial.params.get(key)).map(ToString::to_string).collect()
+    };
+    assert_eq!(tried("spdb", "inverse").into_iter().collect::<Vec<_>>(), ["neumann", "shia"]);
+    assert_eq!(tried("spdb", "hv_steps").into_iter().collect::<Vec<_>>(), ["1", "2", "5"]);
+    assert!(tried("lopa-gt", "inverse").is_empty(), "LoPA has no such parameter");
+    let best = tuned.best.iter().find(|best| best.algorithm == "spdb").expect("a winner");
+    let read = Experiment::read(&Source::new("t.toml", tuned.text.clone()), &Registries::default())
+        .expect("the tuned file is an experiment");
+    let spdb = read.algorithms.iter().find(|one| one.label == "spdb").expect("it is there");
+    assert_eq!(
+        spdb.choice.params()["inverse"].as_str(),
+        Some(&best.params["inverse"].to_string()[..])
+    );
+    let steps = spdb.choice.params()["hv_steps"].as_integer().map(|whole| whole as f64);
+    assert_eq!(steps, best.params["hv_steps"].number());
+    assert!(tuned.text.contains("which moved to"), "{}", tuned.text);
 }
