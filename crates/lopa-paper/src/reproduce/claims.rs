@@ -49,6 +49,11 @@ pub struct Claim {
     pub panels: Vec<Panel>,
     /// The test that decides it.
     pub test: Test,
+    /// Comparisons of one unit are nearly copies, and count once; without one, a comparison is shown, but not
+    /// counted, because it is made of runs that others are about.
+    pub unit: Option<String>,
+    /// What of a statement it is about, where the statement is judged on several measures: "on all classes".
+    pub aspect: &'static str,
 }
 
 /// A test of a claim; `better` and `worse` are as claimed.
@@ -163,24 +168,47 @@ pub enum Verdict {
     #[serde(rename = "held")]
     Held,
     /// There is a difference, and it is the opposite one.
-    #[serde(rename = "did not hold")]
-    DidNotHold,
+    #[serde(rename = "reversed")]
+    Reversed,
     /// The difference is shown to be smaller than the margin.
-    #[serde(rename = "tie")]
+    #[serde(rename = "no difference above the margin")]
     Tie,
     /// Neither is shown.
     #[serde(rename = "cannot be told")]
     Unknown,
+    /// Every accuracy is so near to 1 that no difference above the margin is possible.
+    #[serde(rename = "at the ceiling")]
+    Ceiling,
+    /// The algorithm that is claimed to be worse diverged, the other did not.
+    #[serde(rename = "the rival diverged")]
+    RivalDiverged,
+    /// The algorithm that is claimed to be better diverged.
+    #[serde(rename = "diverged")]
+    Diverged,
 }
 
 impl Verdict {
+    /// All of them, in the order of a list.
+    pub const ALL: [Verdict; 7] = [
+        Verdict::Held,
+        Verdict::Reversed,
+        Verdict::Tie,
+        Verdict::Unknown,
+        Verdict::Ceiling,
+        Verdict::RivalDiverged,
+        Verdict::Diverged,
+    ];
+
     /// The verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Held => "held",
-            Verdict::DidNotHold => "did not hold",
-            Verdict::Tie => "tie",
+            Verdict::Reversed => "reversed",
+            Verdict::Tie => "no difference above the margin",
             Verdict::Unknown => "cannot be told",
+            Verdict::Ceiling => "at the ceiling, where nothing can be seen",
+            Verdict::RivalDiverged => "the rival diverged",
+            Verdict::Diverged => "LoPA diverged",
         }
     }
 }
@@ -210,11 +238,15 @@ pub struct Judgement {
     pub units: &'static str,
     /// The probability of so large a difference if there were none.
     pub p: Option<f64>,
-    /// The same, corrected for the number of claims about the figure.
+    /// The same, corrected for the number of tests about the figure.
     pub p_corrected: Option<f64>,
+    /// The probability of so small a difference if it were as large as the margin.
+    pub p_equal: Option<f64>,
+    /// The same, corrected like the other.
+    pub p_equal_corrected: Option<f64>,
     /// The margin of a tie.
     pub margin: Margin,
-    /// The reasons why the claim is not decided: diverged algorithms, different step sizes.
+    /// The reasons why the claim is not decided by a test: diverged algorithms, different step sizes, a ceiling.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub obstacles: Vec<String>,
 }

@@ -35,10 +35,12 @@ pub struct Part {
 }
 
 /// The measures that summarise the end of a run.
-pub const MEASURES: [&str; 8] = [
+pub const MEASURES: [&str; 10] = [
     "loss",
     "train_accuracy",
     "test_accuracy",
+    "own_test_accuracy",
+    "holdout_accuracy",
     "phi",
     "grad_phi_sq",
     "consensus",

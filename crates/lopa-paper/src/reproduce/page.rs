@@ -45,17 +45,28 @@ const SECTIONS: [(&str, &str, &[&str]); 7] = [
 const STATISTICS: &str = "\
 Every comparison is paired over seeds; where a claim is about several settings, a setting counts once, \
 however many seeds it has. The interval is the 95 % confidence interval of the mean difference by \
-Student's t, above zero (a factor: above 1) where it favours the claim. A claim *held* or *did not hold* \
-if there is a difference at the 5 % level after Holm's correction for the number of claims about the \
-figure under the same steps. It is a *tie*, even if there is a difference, if two one-sided tests at 5 % show it to be \
+Student's t, above zero (a factor: above 1) where it favours the claim. A claim *held*, or is *reversed*, if there is \
+a difference. There is *no difference above the margin*, even if there is one, if two one-sided tests show it to be \
 smaller than a margin that was set beforehand: 0.5 points of accuracy, a factor of 1.1 in cost, 1.05 in loss and Φ, 2 in \
-squared distances. Otherwise it *cannot be told*. Where an algorithm diverged on a seed, its numbers are \
-those of the seeds that survived, which are no fair sample: nothing is decided by them. Where two \
-variants were run with different steps, the change is not the variant's alone, and nothing is decided.
+squared distances. All tests, of a difference and of equality alike, are at the 5 % level after Holm's correction for the number \
+of claims about the figure under the same steps (of a claim's two hypotheses one is false, so that claims are counted, not tests). \
+Otherwise it *cannot be told*.
 
-One of the ten sentences *holds* if all its comparisons held, *mostly* if more than half of them did, and *mostly does \
-not* if more than half did not hold; *in part* if neither is so, but some held. If none held, it *cannot be told* where more \
-than half cannot, and *does not hold* otherwise.";
+No test decides where an algorithm diverged on a seed: the seeds that survived are no fair sample. That a rival diverged \
+where LoPA did not is a result of its own, and so is the reverse; neither counts as held. Nor where all accuracies are at \
+their ceiling, within half a point of 1, where no difference above the margin is possible; nor where two variants \
+ran with different given steps. Tuned steps are those of each variant: what is compared is what each can reach.
+
+Costs are those of the level that both reach, the worse of the two at its end. Between two measurements they are interpolated \
+linearly: runs of Figures 1 to 4 are measured 15 times, the others 20 times, so that a level is placed within a \
+fifteenth or a twentieth of a run, and a factor near 1 means no more than that.
+
+Given and tuned steps are judged apart. Comparisons that are nearly copies count once: those of LoPA-GT and of LoPA-LG with the \
+same rival, and accuracies of the same models on all classes and on a node's own; claims about all settings together are made of \
+the same runs and are shown, not counted. A sentence *holds*, *is reversed* or has *no difference above the margin* if all \
+its comparisons have this verdict, *mostly* if more than half of them have it; *cannot be told* if more than half cannot, and *in \
+part* if neither is so, but some held. Comparisons in which an algorithm diverged or accuracy is at its ceiling are not among \
+those; they are listed.";
 
 impl Pages<'_> {
     /// The first page: ten sentences, then a section per figure.
@@ -88,7 +99,10 @@ impl Pages<'_> {
              Settings are in `experiments/fig*.toml`. *Given* steps are the paper's where it has \
              any, which is for LoPA in Figures 1 to 4; all others were chosen here, as the top of each \
              file says, and are not the same for every algorithm: where they decide, a comparison says \
-             more about them than about the algorithms. *Tuned* steps come from `lopa tune`{}. Levels are mean ± standard deviation over seeds at the end of \
+             more about them than about the algorithms. The reported seeds count as seen \
+             by the baselines' given steps: in Figures 1 and 2 these are the largest that are stable on them, elsewhere it is \
+             not recorded on which seeds they were chosen. *Tuned* steps come from `lopa tune \
+             experiments/FILE.toml --data data`{}. Levels are mean ± standard deviation over seeds at the end of \
              the run; the paper's are read from its figures by eye. [All numbers]({}) are in an \
              appendix, and [Differences from the paper](errata.md) states what is done here where the \
              paper is silent or wrong.\n\n## Statistics\n\n{STATISTICS}\n",
@@ -117,12 +131,15 @@ impl Pages<'_> {
             return;
         }
         let _ = write!(text, "\n## {heading}\n");
+        let own = own(&levels);
         if !levels.is_empty() {
             text.push_str("\n| data | algorithm | steps | seeds | loss | test accuracy |");
             let paper = if self.quick { "" } else { " paper's |" };
+            let own = own.map_or(String::new(), |(_, head)| format!(" {head} |"));
             let seconds = if self.times { " seconds |" } else { "" };
-            let _ = writeln!(text, "{paper} Φ(x̄) | consensus |{seconds}");
-            let columns = 8 + usize::from(!self.quick) + usize::from(self.times);
+            let _ = writeln!(text, "{paper}{own} Φ(x̄) | consensus |{seconds}");
+            let columns =
+                8 + [!self.quick, !own.is_empty(), self.times].into_iter().filter(|x| *x).count();
             let _ = writeln!(text, "|{}", "---|".repeat(columns));
         }
         for entry in levels {
@@ -139,6 +156,9 @@ impl Pages<'_> {
             if !self.quick {
                 let paper = level(entry).map_or(String::new(), |one| one.test_accuracy.to_string());
                 let _ = write!(text, " {paper} |");
+            }
+            if let Some((measure, _)) = own {
+                let _ = write!(text, " {} |", cell(&entry[measure], 3));
             }
             let consensus = entry["consensus"]["mean"].as_f64();
             let consensus = consensus.map_or(String::new(), |mean| format!("{mean:.1e}"));
@@ -209,15 +229,16 @@ impl Pages<'_> {
     pub fn tables(&self) -> String {
         let mut text = String::from(
             "# Reproduction: all numbers\n\n## Levels\n\n\
-             | figure | data | algorithm | steps | seeds | loss | train accuracy | test accuracy | Φ(x̄) | \
-             \\|∇Φ(x̄)\\|² | consensus | Hessians |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+             | figure | data | algorithm | steps | seeds | loss | train accuracy | test accuracy | on own classes | \
+             on own rows | Φ(x̄) | \\|∇Φ(x̄)\\|² | consensus | Hessians |\n\
+             |---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
         );
         let mean = |entry: &Value, key: &str| entry[key]["mean"].as_f64();
         for entry in once(self.entries) {
             let power = |key| mean(entry, key).map_or(String::new(), |mean| format!("{mean:.1e}"));
             let _ = writeln!(
                 text,
-                "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
                 word(entry, "figure"),
                 data(entry),
                 word(entry, "algorithm"),
@@ -226,6 +247,8 @@ impl Pages<'_> {
                 cell(&entry["loss"], 4),
                 cell(&entry["train_accuracy"], 3),
                 cell(&entry["test_accuracy"], 3),
+                cell(&entry["own_test_accuracy"], 3),
+                cell(&entry["holdout_accuracy"], 3),
                 cell(&entry["phi"], 4),
                 power("grad_phi_sq"),
                 power("consensus"),
@@ -239,13 +262,25 @@ impl Pages<'_> {
     }
 }
 
+/// The measure on a node's own classes or rows, if there is one that is not the test accuracy, and its name.
+fn own(levels: &[&Value]) -> Option<(&'static str, &'static str)> {
+    let known = [("holdout_accuracy", "on own rows"), ("own_test_accuracy", "on own classes")];
+    let differs = |(measure, _): &(&str, &str)| {
+        let mean = |entry: &Value, name: &str| entry[name]["mean"].as_f64();
+        levels.iter().any(|entry| {
+            mean(entry, measure).is_some_and(|own| Some(own) != mean(entry, "test_accuracy"))
+        })
+    };
+    known.into_iter().find(differs)
+}
+
 /// A section's claims, with both kinds of steps side by side.
 fn claims(text: &mut String, judged: &[&Judgement]) {
     if judged.is_empty() {
         return;
     }
     text.push_str(
-        "\n| claim | compared | tie within | with given steps | with tuned steps |\n|---|---|---|---|---|\n",
+        "\n| claim | compared | margin | with given steps | with tuned steps |\n|---|---|---|---|---|\n",
     );
     let mut shown: Vec<(&str, &str)> = Vec::new();
     for one in judged {
@@ -272,8 +307,8 @@ fn claims(text: &mut String, judged: &[&Judgement]) {
 pub fn table(judgements: &[Judgement]) -> String {
     let mut text = format!(
         "{STATISTICS}\n\n\
-         | figure | claim | test | steps | mean (95 % interval) | number | p | corrected | tie within | verdict |\n\
-         |---|---|---|---|---|---|---|---|---|---|\n",
+         | figure | claim | test | steps | mean (95 % interval) | number | p | corrected | margin | p of equality | corrected | verdict |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for judgement in judgements {
         let Judgement { figure, claim, test, steps, margin, .. } = judgement;
@@ -285,11 +320,13 @@ pub fn table(judgements: &[Judgement]) -> String {
         };
         let _ = writeln!(
             text,
-            "| {figure} | {claim} | {test} | {steps} | {} | {number} | {} | {} | {} | {} |",
+            "| {figure} | {claim} | {test} | {steps} | {} | {number} | {} | {} | {} | {} | {} | {} |",
             judgement.effect(),
             p(judgement.p),
             p(judgement.p_corrected),
             margin.words,
+            p(judgement.p_equal),
+            p(judgement.p_equal_corrected),
             judgement.words(),
         );
     }
@@ -306,9 +343,11 @@ fn searched(TuneSpec { trials, seeds, share, metric, confirm, .. }: &TuneSpec) -
     };
     format!(
         ": {trials} trials for every algorithm in every file, on seeds {seeds}, which are not those \
-         reported, {length}, by {metric}. The best trial was taken that survived {confirm} further seeds \
-         at full length, there also with steps a quarter larger; the top of each file says which, and \
-         where it is the largest or smallest value tried, so that a better one may lie beyond"
+         reported, {length}, by {metric}; around the file's own steps, and with the loops of SPDB and MA-DSBO and SPDB's \
+         `inverse` and `consensus` among what is searched. Where the best was at the edge of its range, the range moved, and \
+         all algorithms got half as many trials again, up to three times. The best trial was taken that survived {confirm} \
+         further seeds at full length, there also with steps a quarter larger; the top of each file says which, which \
+         ranges moved, and where a value is still the largest or smallest tried, so that a better one may lie beyond"
     )
 }
 

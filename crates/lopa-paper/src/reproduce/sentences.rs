@@ -24,7 +24,12 @@ pub fn claims() -> Vec<Claim> {
                     _ => Topic::MaDsbo,
                 };
                 let test = Test::Cheaper { cost, measure, better, worse };
-                claims.push(Claim { figure, text, topic, panels: panels.clone(), test });
+                // The claim about all settings is made of the runs of the others.
+                let one = panels.len() == 1;
+                let level = measure.trim_start_matches("own_");
+                let unit = one.then(|| format!("{figure} {on} {cost} {level} {worse}"));
+                let (panels, aspect) = (panels.clone(), "");
+                claims.push(Claim { figure, text, topic, panels, test, unit, aspect });
             }
         }
     };
@@ -32,7 +37,8 @@ pub fn claims() -> Vec<Claim> {
     for figure in ["fig1", "fig2"] {
         let panel = vec![(figure, "mnist", None)];
         cheaper(figure, panel.clone(), "hessians", "fewer Hessians", "loss");
-        cheaper(figure, panel, "hessians", "fewer Hessians", "test_accuracy");
+        cheaper(figure, panel.clone(), "hessians", "fewer Hessians", "test_accuracy");
+        cheaper(figure, panel, "hessians", "fewer Hessians", "own_test_accuracy");
     }
     for dataset in sets {
         cheaper("fig5", vec![("fig5", dataset, None)], "seconds", "less time", "loss");
@@ -54,11 +60,17 @@ pub fn claims() -> Vec<Claim> {
 fn measure_name(measure: Measure) -> &'static str {
     match measure {
         "test_accuracy" => "test accuracy",
+        "own_test_accuracy" => "test accuracy on a node's own classes",
+        "holdout_accuracy" => "accuracy on a node's own held-out rows",
         "consensus" => "consensus error",
         "phi" => "Φ(x̄)",
         _ => "loss",
     }
 }
+
+/// Where nodes lack classes, accuracy is measured on all classes and on those that a node has.
+const ON_CLASSES: [(Measure, &str); 2] =
+    [("test_accuracy", "on all classes"), ("own_test_accuracy", "on the classes that a node has")];
 
 /// Gradient tracking against local gradients.
 fn tracking() -> Vec<Claim> {
@@ -69,39 +81,48 @@ fn tracking() -> Vec<Claim> {
             "consensus" => Topic::Consensus,
             _ => Topic::Tracking,
         };
-        Claim { figure, text, topic, panels: vec![(figure, "mnist", None)], test }
+        let unit = Some(format!("{figure} {}", measure.trim_start_matches("own_")));
+        let panels = vec![(figure, "mnist", None)];
+        Claim { figure, text, topic, panels, test, unit, aspect: "" }
     };
-    ["fig1", "fig2"]
-        .into_iter()
-        .flat_map(|figure| {
-            ["test_accuracy", "loss", "consensus"].map(|measure| at(figure, measure))
-        })
-        .collect()
+    let measures = ["test_accuracy", "own_test_accuracy", "loss", "consensus"];
+    let figures = ["fig1", "fig2"].into_iter();
+    figures.flat_map(|figure| measures.map(|measure| at(figure, measure))).collect()
 }
 
 fn heterogeneity() -> Vec<Claim> {
     let panel = |variant| ("fig3", "mnist", Some(variant));
-    let measure = "test_accuracy";
-    let mut claims = Vec::new();
+    let (figure, mut claims) = ("fig3", Vec::new());
     for variant in ["iid", "weak", "strong"] {
-        let text = format!("LoPA-GT is more accurate than LoPA-LG, {variant} labels");
-        let test = Test::Ends { measure, better: "lopa-gt", worse: "lopa-lg" };
-        let (topic, panels) = (Topic::Tracking, vec![panel(variant)]);
-        claims.push(Claim { figure: "fig3", text, topic, panels, test });
-    }
-    for (algorithm, name) in LOPA {
-        for (from, to) in [("iid", "weak"), ("weak", "strong")] {
-            let text = format!("{name} is less accurate with {to} than with {from} labels");
-            let test = Test::Falls { measure, algorithm, worse: panel(to) };
-            let (topic, panels) = (Topic::Heterogeneity, vec![panel(from)]);
-            claims.push(Claim { figure: "fig3", text, topic, panels, test });
+        for (measure, on) in ON_CLASSES {
+            let text = format!("LoPA-GT is more accurate {on} than LoPA-LG, {variant} labels");
+            let test = Test::Ends { measure, better: "lopa-gt", worse: "lopa-lg" };
+            let (topic, panels) = (Topic::Tracking, vec![panel(variant)]);
+            let unit = Some(format!("fig3 {variant}"));
+            claims.push(Claim { figure, text, topic, panels, test, unit, aspect: "" });
         }
     }
-    let text = "LoPA-LG loses more accuracy than LoPA-GT from iid to strong labels".into();
-    let test =
-        Test::FallsMore { measure, more: "lopa-lg", less: "lopa-gt", worse: panel("strong") };
-    let (topic, panels) = (Topic::HeterogeneityOfLocal, vec![panel("iid")]);
-    claims.push(Claim { figure: "fig3", text, topic, panels, test });
+    for (measure, aspect) in ON_CLASSES {
+        for (algorithm, name) in LOPA {
+            for (from, to) in [("iid", "weak"), ("weak", "strong")] {
+                let text =
+                    format!("{name} is less accurate {aspect} with {to} than with {from} labels");
+                let test = Test::Falls { measure, algorithm, worse: panel(to) };
+                let (topic, panels) = (Topic::Heterogeneity, vec![panel(from)]);
+                let unit = Some(format!("{measure} {to}"));
+                claims.push(Claim { figure, text, topic, panels, test, unit, aspect });
+            }
+        }
+    }
+    for (measure, aspect) in ON_CLASSES {
+        let text =
+            format!("LoPA-LG loses more accuracy {aspect} than LoPA-GT from iid to strong labels");
+        let test =
+            Test::FallsMore { measure, more: "lopa-lg", less: "lopa-gt", worse: panel("strong") };
+        let (topic, panels) = (Topic::HeterogeneityOfLocal, vec![panel("iid")]);
+        let unit = Some(measure.to_string());
+        claims.push(Claim { figure, text, topic, panels, test, unit, aspect });
+    }
     claims
 }
 
@@ -111,7 +132,7 @@ fn connectivity() -> Vec<Claim> {
         ("named networks", ["random", "star", "ring"]),
         ("Metropolis graphs", ["metropolis-42", "metropolis-79", "metropolis-92"]),
     ];
-    let mut claims = Vec::new();
+    let (figure, aspect, mut claims) = ("fig7", "", Vec::new());
     for (kind, [low, middle, high]) in kinds {
         for measure in ["test_accuracy", "phi", "consensus"] {
             let quantity = measure_name(measure);
@@ -119,7 +140,8 @@ fn connectivity() -> Vec<Claim> {
                 let text = format!("{name}'s {quantity} gets worse from rho .42 to .92, {kind}");
                 let test = Test::Falls { measure, algorithm, worse: panel(high) };
                 let (topic, panels) = (Topic::Connectivity, vec![panel(low)]);
-                claims.push(Claim { figure: "fig7", text, topic, panels, test });
+                let unit = Some(format!("{kind} {measure}"));
+                claims.push(Claim { figure, text, topic, panels, test, unit, aspect });
             }
             let text = format!(
                 "LoPA-GT's {quantity} loses more than LoPA-LG's from rho .79 to .92, {kind}"
@@ -127,20 +149,28 @@ fn connectivity() -> Vec<Claim> {
             let (more, less) = ("lopa-gt", "lopa-lg");
             let test = Test::FallsMore { measure, more, less, worse: panel(high) };
             let (topic, panels) = (Topic::ConnectivityOfTracking, vec![panel(middle)]);
-            claims.push(Claim { figure: "fig7", text, topic, panels, test });
+            let unit = Some(format!("{kind} {measure}"));
+            claims.push(Claim { figure, text, topic, panels, test, unit, aspect });
         }
     }
     claims
 }
 
 fn single_level(sets: &[&'static str]) -> Vec<Claim> {
-    let mut claims = Vec::new();
-    for &dataset in sets {
-        for (better, name) in LOPA {
-            let text = format!("{name} is more accurate than DGD on {dataset}");
-            let test = Test::Ends { measure: "test_accuracy", better, worse: "dgd" };
-            let (topic, panels) = (Topic::SingleLevel, vec![("fig8", dataset, None)]);
-            claims.push(Claim { figure: "fig8", text, topic, panels, test });
+    let measures = [
+        ("holdout_accuracy", "on a node's own distribution"),
+        ("test_accuracy", "on the global mix"),
+    ];
+    let (figure, mut claims) = ("fig8", Vec::new());
+    for (measure, aspect) in measures {
+        for &dataset in sets {
+            for (better, name) in LOPA {
+                let text = format!("{name} is more accurate than DGD {aspect}, {dataset}");
+                let test = Test::Ends { measure, better, worse: "dgd" };
+                let (topic, panels) = (Topic::SingleLevel, vec![("fig8", dataset, None)]);
+                let unit = Some(format!("{measure} {dataset}"));
+                claims.push(Claim { figure, text, topic, panels, test, unit, aspect });
+            }
         }
     }
     claims
@@ -156,5 +186,17 @@ mod tests {
         for figure in ["fig1", "fig2", "fig3", "fig5", "fig6", "fig7", "fig8", "all"] {
             assert!(claims.iter().any(|claim| claim.figure == figure), "{figure}");
         }
+    }
+
+    /// Both variants of LoPA, and both accuracies of a run, are one comparison; all settings together are none.
+    #[test]
+    fn near_copies_share_a_unit() {
+        let claims = claims();
+        for claim in claims.iter().filter(|claim| claim.figure != "all") {
+            let copy = |other: &&Claim| other.topic == claim.topic && other.unit == claim.unit;
+            let copies = claims.iter().filter(|other| claim.unit.is_some() && copy(other)).count();
+            assert!(copies <= 4, "{}: {copies}", claim.text);
+        }
+        assert!(claims.iter().all(|claim| claim.figure != "all" || claim.unit.is_none()));
     }
 }

@@ -90,7 +90,8 @@ fn savings_are_drawn_as_factors_with_intervals() {
     let judgement = |figure, worse, steps, interval: Option<[f64; 3]>| {
         let test = Test::Cheaper { cost: "hessians", measure: "loss", better: "lopa-gt", worse };
         let panels = vec![(figure, "mnist", None)];
-        let of = Claim { figure, text: String::new(), topic: Topic::Spdb, panels, test };
+        let (text, unit, aspect) = (String::new(), None, "");
+        let of = Claim { figure, text, topic: Topic::Spdb, panels, test, unit, aspect };
         let interval = interval.map(|log| {
             let [mean, low, high] = log.map(f64::ln);
             Interval { mean, low, high, pairs: 5 }
@@ -112,6 +113,8 @@ fn savings_are_drawn_as_factors_with_intervals() {
             units: "seeds",
             p: None,
             p_corrected: None,
+            p_equal: None,
+            p_equal_corrected: None,
             obstacles,
         }
     };

@@ -7,10 +7,12 @@ use std::sync::atomic::AtomicBool;
 use lopa::config::Source;
 use lopa::experiment::{Experiment, open};
 use lopa::folder::{Run, RunReader, Traces, complete};
+use lopa::problem::oracle::Counts;
+use lopa::run::trace::Row;
 use lopa::run::{Context, Listener, Outcome};
 use lopa_paper::reproduce::claims::Topic;
 use lopa_paper::reproduce::claims::{Claim, Judgement, Test, Verdict};
-use lopa_paper::reproduce::readings::{Found, READINGS, page};
+use lopa_paper::reproduce::readings::{FILES, Found, page, readings};
 use lopa_paper::reproduce::{Pages, Part, entries, judge};
 use lopa_study::tune::TuneSpec;
 use serde_json::Value;
@@ -138,23 +140,24 @@ fn entries_and_verdicts_come_from_the_folder() {
         topic: Topic::Consensus,
         panels: vec![("fig1", "mnist", None)],
         test: Test::Ends { measure: "consensus", better, worse },
+        unit: Some(format!("{better} {worse}")),
+        aspect: "",
     };
     let all = [(part("given"), traces)];
     let pairs = [("lopa-gt", "lopa-lg"), ("lopa-lg", "lopa-gt"), ("lopa-gt", "lopa-gt")];
     let judged = judge(&pairs.map(|(better, worse)| claim(better, worse)), &all);
     let verdicts: Vec<_> = judged.iter().map(|one| (one.steps, one.verdict)).collect();
-    let wanted = [Verdict::Held, Verdict::DidNotHold, Verdict::Tie].map(|one| ("given", one));
+    let wanted = [Verdict::Held, Verdict::Reversed, Verdict::Tie].map(|one| ("given", one));
     assert_eq!(verdicts, wanted, "nothing was run with tuned steps");
     assert!(judged.iter().all(|one| one.units == "seeds" && one.interval.unwrap().pairs == 3));
     let [p, corrected] = [judged[0].p, judged[0].p_corrected].map(Option::unwrap);
     assert!((corrected / p - 3.0).abs() < 1e-9, "Holm among three: {p} {corrected}");
     let page = pages(&entries, &judged, false).first();
     assert!(page.contains("None of the 6 runs diverged."), "{page}");
-    assert!(
-        page.contains("**Holds in part**: with gradient tracking the nodes end closer"),
-        "{page}"
-    );
-    assert!(page.contains("of 3 comparisons with given steps 1 held, 1 did not hold, 1 tie"));
+    let said = "With gradient tracking the nodes end closer to each other. With given steps: **holds in part** (of 3 \
+                comparisons 1 held, 1 reversed, 1 no difference above the margin). Reversed: \"lopa-lg is better\" (fig1, \
+                given steps: × ";
+    assert!(page.contains(said), "{page}");
     let row = "| lopa-gt is better | ratio of consensus at the end | a factor of 2 | held: × ";
     assert!(page.contains(row) && page.contains(", 3 seeds |"), "{page}");
     assert!(page.contains("Evidence: [Figure 1](#figure-1)."), "{page}");
@@ -173,17 +176,19 @@ fn entries_and_verdicts_come_from_the_folder() {
     let page = pages(&entries, &judged, false).first();
     assert!(page.contains("| lopa-lg | given | 2 of 3, the others diverged |"), "{page}");
     assert!(page.contains("1 of the 6 runs diverged: lopa-lg on 1 of 3 seeds (fig1, mnist, given"));
-    assert_eq!((judged[0].verdict, judged[0].interval), (Verdict::Unknown, None));
-    let said = "cannot be told: lopa-lg diverged on 1 of 3 seeds and is not ranked";
+    // That a rival diverged is a result of its own.
+    assert_eq!((judged[0].verdict, judged[0].interval), (Verdict::RivalDiverged, None));
+    let said = "the rival diverged: lopa-lg diverged on 1 of 3 seeds and is not ranked";
     assert_eq!(judged[0].words(), said);
+    assert!(page.contains("With given steps: **the rival diverges** (one comparison:"), "{page}");
 }
 
 #[test]
 fn variants_with_different_steps_are_not_compared() {
     let runs = tempfile::tempdir().expect("a folder");
     let (folder, _) = resume(runs.path());
-    let here = Part { variant: Some("here"), ..part("tuned") };
-    let mut there = Part { variant: Some("there"), ..part("tuned") };
+    let here = Part { variant: Some("here"), ..part("given") };
+    let mut there = Part { variant: Some("there"), ..part("given") };
     let claim = Claim {
         figure: "fig1",
         text: String::new(),
@@ -194,9 +199,12 @@ fn variants_with_different_steps_are_not_compared() {
             algorithm: "lopa-gt",
             worse: ("fig1", "mnist", Some("there")),
         },
+        unit: None,
+        aspect: "",
     };
     let judge = |there: &Part| {
-        let all = [(here.clone(), traces(&folder)), (there.clone(), traces(&folder))];
+        let here = Part { steps: there.steps, ..here.clone() };
+        let all = [(here, traces(&folder)), (there.clone(), traces(&folder))];
         judge(std::slice::from_ref(&claim), &all).pop().expect("it was run")
     };
     assert_eq!(judge(&there).verdict, Verdict::Tie);
@@ -206,6 +214,73 @@ fn variants_with_different_steps_are_not_compared() {
     let judged = judge(&there);
     let said = "cannot be told: lopa-gt ran with different steps in the two settings";
     assert_eq!((judged.words().as_str(), judged.interval), (said, None));
+    // Tuned steps are those of each setting.
+    there.steps = "tuned";
+    assert_eq!(judge(&there).verdict, Verdict::Tie);
+}
+
+// ---- planted verdicts ----
+
+/// One algorithm's accuracies, by seed; a run without one diverged.
+fn planted(algorithm: &str, accuracies: &[Option<f64>]) -> Vec<Run> {
+    let run = |(seed, accuracy): (u64, &Option<f64>)| {
+        let mut row = Row::new(&Counts::default(), 1);
+        row.values.insert("test_accuracy".into(), accuracy.unwrap_or(0.1));
+        let diverged = accuracy.is_none();
+        Run { algorithm: algorithm.into(), seed, diverged, rows: vec![row] }
+    };
+    (1..).zip(accuracies).map(run).collect()
+}
+
+/// The verdict on "lopa-gt is more accurate than lopa-lg", and on its reverse.
+fn verdicts(gt: &[Option<f64>], lg: &[Option<f64>]) -> [Judgement; 2] {
+    let claim = |better, worse| Claim {
+        figure: "fig1",
+        text: format!("{better} is more accurate"),
+        topic: Topic::Tracking,
+        panels: vec![("fig1", "mnist", None)],
+        test: Test::Ends { measure: "test_accuracy", better, worse },
+        unit: Some("one".into()),
+        aspect: "",
+    };
+    let runs = [planted("lopa-gt", gt), planted("lopa-lg", lg)].concat();
+    let all = [(part("given"), Traces { runs })];
+    let claims = [claim("lopa-gt", "lopa-lg"), claim("lopa-lg", "lopa-gt")];
+    judge(&claims, &all).try_into().expect("two verdicts")
+}
+
+#[test]
+fn planted_differences_get_their_verdicts() {
+    let of = |values: [f64; 5]| values.map(Some);
+    let words = |gt: &[Option<f64>], lg: &[Option<f64>]| verdicts(gt, lg).map(|one| one.verdict);
+    let low = of([0.80, 0.81, 0.79, 0.80, 0.82]);
+    let high = of([0.85, 0.86, 0.84, 0.86, 0.87]);
+    assert_eq!(words(&high, &low), [Verdict::Held, Verdict::Reversed]);
+    // A thousandth is below the margin of half a point, however sure it is.
+    let near = low.map(|value| value.map(|value| value + 0.001));
+    assert_eq!(words(&near, &low), [Verdict::Tie, Verdict::Tie]);
+    let wide = of([0.70, 0.90, 0.75, 0.88, 0.80]);
+    assert_eq!(words(&wide, &low), [Verdict::Unknown, Verdict::Unknown]);
+    // Above 0.995 no difference above the margin is possible.
+    let [a, b] = [of([0.999, 0.998, 0.997, 0.999, 0.998]), of([0.996; 5])];
+    assert_eq!(words(&a, &b), [Verdict::Ceiling, Verdict::Ceiling]);
+    assert!(verdicts(&a, &b)[0].words().contains("no mean accuracy is below 0.9960"));
+    let lost = [Some(0.8), Some(0.8), None, Some(0.8), Some(0.8)];
+    assert_eq!(words(&high, &lost), [Verdict::RivalDiverged, Verdict::Diverged]);
+}
+
+#[test]
+fn equality_is_corrected_like_a_difference() {
+    // Each of the two claims has two tests: the p of an equality that is shown alone is multiplied.
+    let low = [0.80, 0.81, 0.79, 0.80, 0.82].map(Some);
+    let mut near = low;
+    for (value, off) in near.iter_mut().zip([0.00242, 0.00495, -0.00176, 0.00341, -0.00286]) {
+        *value = value.map(|value| value + off);
+    }
+    let [one, _] = verdicts(&near, &low);
+    let [p, corrected] = [one.p_equal, one.p_equal_corrected].map(Option::unwrap);
+    assert!(p < 0.05 && corrected > 0.05, "{p} {corrected}");
+    assert_eq!(one.verdict, Verdict::Unknown);
 }
 
 fn pages<'a>(entries: &'a [Value], judged: &'a [Judgement], quick: bool) -> Pages<'a> {
@@ -233,7 +308,7 @@ fn every_tuned_file_was_searched_alike() {
         let spec = TuneSpec::of(&source, &experiment).expect("a good section").expect("a section");
         let TuneSpec { trials, seeds, metric, share, .. } = &spec;
         let head = format!(
-            "# Search: grid, {trials} trials per algorithm, seeds {seeds:?}, by {metric} after {share} of the budget.\n"
+            "# Search: random, {trials} trials per algorithm, seeds {seeds:?}, by {metric} after {share} of the budget.\n"
         );
         assert!(tuned_source.text.contains(&head), "{name}: its search is another one");
         for algorithm in &experiment.algorithms {
@@ -249,7 +324,7 @@ fn every_tuned_file_was_searched_alike() {
         assert_eq!(setting(&experiment), setting(&tuned), "{name}");
         specs.push(TuneSpec { ranges: Default::default(), ..spec });
     }
-    assert_eq!(specs.len(), 17);
+    assert_eq!(specs.len(), 19);
     assert!(specs.iter().all(|spec| *spec == specs[0]), "budgets differ");
 }
 
@@ -259,8 +334,9 @@ fn every_tuned_file_was_searched_alike() {
 fn every_reading_is_an_experiment_with_three_steps_of_x() {
     let registries = lopa::experiment::Registries::default();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
-    for reading in READINGS {
-        let source = open(&folder.join(format!("fig5-6-{}.toml", reading.dataset))).unwrap();
+    let all = readings();
+    for reading in &all {
+        let source = open(&folder.join(format!("{}.toml", reading.file))).unwrap();
         let all = reading.experiments(&source, 2, &registries).unwrap();
         let [low, usual, high] = [0, 1, 2].map(|at| all[at].0);
         assert!((low / usual - 0.1).abs() < 1e-12 && (high / usual - 3.0).abs() < 1e-12);
@@ -271,14 +347,16 @@ fn every_reading_is_an_experiment_with_three_steps_of_x() {
             assert_eq!((&choice.name[..], params["alpha"].as_float()), ("lopa-gt", Some(*alpha)));
         }
     }
-    let files = READINGS.iter().filter(|reading| reading.reading.is_empty());
-    assert_eq!(files.count(), 3, "every data set begins with its file");
+    for (file, ..) in FILES {
+        let first = all.iter().find(|reading| reading.file == file).expect("a reading");
+        assert!(first.reading.is_empty(), "{file} begins with the file itself");
+    }
 }
 
 #[test]
 fn readings_near_the_paper_are_named_unless_they_diverged() {
     let one = |reading, accuracy, diverged| Found {
-        dataset: "covtype",
+        file: "fig5-6-covtype",
         reading,
         alpha: 3.0,
         seeds: 2,
@@ -290,9 +368,10 @@ fn readings_near_the_paper_are_named_unless_they_diverged() {
     };
     let found = [one("as in the file", 0.96, 0), one("near", 0.695, 0), one("lucky", 0.69, 1)];
     let text = page(&found);
+    assert!(text.contains("3 readings were tried, with 3 step sizes each; 1 end within"), "{text}");
     assert!(
         text.contains(
-            "The paper has 0.690, the file 0.960. Within 0.01 of the paper's: *near* (0.695).\n"
+            "The paper has 0.690, the file 0.960. Of 3 readings, within 0.01 of the paper's: *near* (0.695).\n"
         ),
         "{text}"
     );
@@ -300,7 +379,7 @@ fn readings_near_the_paper_are_named_unless_they_diverged() {
     assert!(text.contains(row), "{text}");
     let text = page(&[found[0].clone(), one("off", 0.71, 0)]);
     assert!(
-        text.contains("No reading comes within 0.01 of the paper's; nearest is *off* (0.710)."),
+        text.contains("none comes within 0.01 of the paper's; nearest is *off* (0.710)."),
         "{text}"
     );
 }

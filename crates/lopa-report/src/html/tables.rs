@@ -275,10 +275,10 @@ fn claim_cell(value: &Value) -> String {
         }
         Value::String(text) => match text.as_str() {
             "held" => "<td><span class=\"verdict held\">✓ held</span></td>".into(),
-            "did not hold" => {
-                "<td><span class=\"verdict failed\">✗ did not hold</span></td>".into()
+            "reversed" => "<td><span class=\"verdict failed\">✗ reversed</span></td>".into(),
+            "no difference above the margin" => {
+                "<td><span class=\"verdict\">≈ no difference above the margin</span></td>".into()
             }
-            "tie" => "<td><span class=\"verdict\">≈ tie</span></td>".into(),
             text => format!("<td>{}</td>", escape(text)),
         },
         Value::Array(list) if list.iter().all(Value::is_number) => {
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(claims(&[]), "");
         let list = [
             json!({ "claim": "a <b> & c", "verdict": "held", "ci": [0.1, 0.2] }),
-            json!({ "claim": "d", "verdict": "did not hold", "p_value": 0.25 }),
+            json!({ "claim": "d", "verdict": "reversed", "p_value": 0.25 }),
             json!({ "interval": { "mean": 0.5, "low": 0.25, "high": 0.75, "pairs": 5 } }),
         ];
         let html = claims(&list);

@@ -3,7 +3,7 @@
 mod holm;
 mod paired;
 
-pub use holm::holm;
+pub use holm::{holm, holm_of};
 pub use paired::{Interval, Paired, interval};
 
 /// Mean, spread and range of some numbers.

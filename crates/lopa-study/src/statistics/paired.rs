@@ -18,13 +18,6 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether all of it lies between −margin and margin.
-    pub fn within(&self, margin: f64) -> bool {
-        -margin < self.low && self.high < margin
-    }
-}
-
-impl Interval {
     /// The interval with the sampling error of the rows that two shares are measured on:
     ///
     /// ```text
@@ -95,10 +88,15 @@ impl Paired {
         }
     }
 
-    /// Whether the difference is shown, at the 5 % level, to be smaller than a margin either way: two
-    /// one-sided tests, that is, the 90 % interval lies within the margin.
-    pub fn equivalent(&self, margin: f64) -> bool {
-        self.interval(0.9).within(margin)
+    /// The larger p of two one-sided tests: how likely so small a difference would be, if it were as large as the
+    /// margin either way.
+    pub fn p_equal(&self, margin: f64) -> f64 {
+        let one = |beyond: f64| match self.error {
+            0.0 if beyond > 0.0 => 0.0,
+            0.0 => 1.0,
+            error => self.student().sf(beyond / error),
+        };
+        one(margin + self.mean).max(one(margin - self.mean))
     }
 
     fn student(&self) -> StudentsT {

@@ -31,9 +31,10 @@ fn paired_differences_agree_with_scipy() {
             assert!(close(ours.low, ends[0]) && close(ours.high, ends[1]), "{ours:?} {ends:?}");
             assert_eq!(ours.pairs, differences.len());
         }
-        let shown = case["p_equivalent"].as_f64().unwrap() < 0.05;
-        assert_eq!(paired.equivalent(case["margin"].as_f64().unwrap()), shown);
-        equivalent += usize::from(shown);
+        let theirs = case["p_equivalent"].as_f64().unwrap();
+        let ours = paired.p_equal(case["margin"].as_f64().unwrap());
+        assert!(close(ours, theirs), "{ours} {theirs}");
+        equivalent += usize::from(ours < 0.05);
     }
     assert!((5..16).contains(&equivalent), "both answers occur: {equivalent}");
 }
@@ -46,12 +47,20 @@ fn many_tests_are_corrected_as_statsmodels_does() {
     }
 }
 
+/// Of two hypotheses that exclude each other, one is true at most.
+#[test]
+fn hypotheses_that_exclude_each_other_count_once() {
+    let p = [0.01, 0.04, 0.03, 0.9];
+    assert_eq!(lopa_study::statistics::holm_of(&p, 2), [0.02, 0.08, 0.06, 0.9]);
+    assert_eq!(holm(&p), lopa_study::statistics::holm_of(&p, 4));
+}
+
 #[test]
 fn differences_without_spread() {
     let same = Paired::of(&[0.0; 4]).unwrap();
-    assert_eq!((same.p(), same.equivalent(1e-9)), (1.0, true));
+    assert_eq!((same.p(), same.p_equal(1e-9)), (1.0, 0.0));
     let shifted = Paired::of(&[2.0; 4]).unwrap();
-    assert_eq!((shifted.p(), shifted.equivalent(1.0)), (0.0, false));
+    assert_eq!((shifted.p(), shifted.p_equal(1.0)), (0.0, 1.0));
     assert_eq!(interval(&[1.0]), None);
     assert_eq!(Paired::of(&[1.0, f64::INFINITY]), None);
 }

@@ -78,12 +78,15 @@ pub struct ReproduceArgs {
     /// The machine is idle: show seconds, and judge claims about them
     #[arg(long)]
     pub times: bool,
+    /// Run nothing: write the pages from finished runs in the folder, such as those of other machines
+    #[arg(long)]
+    pub finished: bool,
 }
 
 /// Which experiments to run, and how much of them.
 #[derive(Debug, Args)]
 pub struct FigureArgs {
-    /// Figures: fig1 to fig8, or all; or `readings`, the settings that the paper leaves open
+    /// Figures: fig1 to fig8, or all; or files, such as fig5-6-mnist; or `readings`, the settings that the paper leaves open
     #[arg(required = true)]
     pub figures: Vec<String>,
     /// A tenth of the iterations on two seeds: under a minute

@@ -74,14 +74,23 @@ pub enum Seen {
     Yes,
     /// The whole interval lies outside.
     No,
-    /// The interval reaches from one to the other, or there is none.
+    /// The interval reaches from one to the other, or there is none, or a run diverged.
     Open,
 }
 
 impl Rate {
+    /// Seeds without an exponent: a run diverged, or a point has no logarithm.
+    pub fn lost(&self) -> usize {
+        self.points.len() - self.slopes.len()
+    }
+
     /// Whether the measured exponent is the predicted one, or does not exceed its bound. An
-    /// interval must be narrow to decide either way: a wide one contains many other exponents.
+    /// interval must be narrow to decide either way: a wide one contains many other exponents. The seeds that
+    /// survived where others diverged are no fair sample, and decide nothing.
     pub fn seen(&self) -> Seen {
+        if self.lost() > 0 {
+            return Seen::Open;
+        }
         let Some(Interval { low, high, .. }) = self.fitted else { return Seen::Open };
         let (least, most) = match self.sense {
             Sense::Equal => (self.predicted - MARGIN, self.predicted + MARGIN),
@@ -185,4 +194,43 @@ pub fn measure(
         rates.push(rate);
     }
     Ok(rates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(points: Vec<Vec<(f64, f64)>>, diverged: usize) -> Rate {
+        let slopes: Vec<f64> = points.iter().filter_map(|points| slope(points)).collect();
+        Rate {
+            id: "id",
+            claim: "claim",
+            place: "",
+            x: "K",
+            y: "y",
+            predicted: -1.0,
+            sense: Sense::Equal,
+            settings: "",
+            remark: "",
+            fitted: interval(&slopes),
+            points,
+            diverged,
+            slopes,
+        }
+    }
+
+    #[test]
+    fn survivors_decide_nothing() {
+        let law = || vec![(1.0, 1.0), (10.0, 0.1), (100.0, 0.01)];
+        let whole = rate(vec![law(), law(), law()], 0);
+        assert_eq!((whole.lost(), whole.seen()), (0, Seen::Yes));
+        let left = rate(vec![law(), law(), Vec::new()], 1);
+        assert_eq!((left.lost(), left.seen(), left.verdict()), (1, Seen::Open, "cannot be told"));
+        // A mean that is zero has no logarithm, and hides a seed as a divergence does.
+        let zero = rate(vec![law(), law(), vec![(1.0, 1.0), (10.0, 0.0)]], 0);
+        assert_eq!((zero.lost(), zero.seen()), (1, Seen::Open));
+        let page = page(&[left], 3, &|_| None);
+        assert!(page.contains("on the seeds that are left: 1 of 3 were lost"), "{page}");
+        assert!(page.contains("1 of 3 seeds have no exponent"), "{page}");
+    }
 }

@@ -17,8 +17,9 @@ const METHOD: &str = "## The table
 Every line is a power law y ~ x^e. For each seed a straight line is fitted to the logarithms of the
 points; the exponent is the mean of the seeds' slopes, with its 95 % confidence interval by Student's
 t. A prediction is *seen* if the whole interval lies within 0.1 of it, a margin set beforehand, and *not
-seen* if none of it does; an interval that reaches across *cannot* tell. \"At most\" marks upper bounds:
-runs that grow less are *within* them, which neither contradicts nor confirms the power law.
+seen* if none of it does; an interval that reaches across *cannot* tell. Nor can seeds that survived where
+others diverged: they are no fair sample. \"At most\" marks upper bounds: runs that grow less are *within*
+them, which neither contradicts nor confirms the power law.
 
 ";
 
@@ -56,8 +57,12 @@ pub fn page(rates: &[Rate], seeds: u64, figure: &dyn Fn(&str) -> Option<String>)
             capital(rate.settings)
         ));
         text.push_str(&format!(" Measured: {}, over {}.", rate.y, rate.x));
-        if rate.diverged > 0 {
-            text.push_str(&format!(" {} seed(s) diverged and are omitted.", rate.diverged));
+        if rate.lost() > 0 {
+            let (lost, of, diverged) = (rate.lost(), rate.points.len(), rate.diverged);
+            text.push_str(&format!(
+                " {lost} of {of} seeds have no exponent, because a run diverged ({diverged}) or a point has no \
+                 logarithm; the fit of the others is shown, and decides nothing."
+            ));
         }
         if let Some(remark) = remark(rate) {
             text.push_str(&format!(" {}.", capital(&remark)));
@@ -84,7 +89,7 @@ fn summary(rates: &[Rate]) -> String {
         (
             "What cannot be told",
             "cannot be told",
-            "The seeds differ too much, or the power is too near to the margin:",
+            "The seeds differ too much, the power is too near to the margin, or runs diverged:",
         ),
     ];
     let mut text = String::new();
@@ -112,6 +117,10 @@ fn sentence(rate: &Rate) -> String {
         Some(f) => format!("{:.2} ({:.2} to {:.2})", f.mean, f.low, f.high),
         None => "nothing could be fitted".into(),
     };
+    let found = match (rate.lost(), rate.points.len()) {
+        (0, _) => found,
+        (lost, of) => format!("{found} on the seeds that are left: {lost} of {of} were lost"),
+    };
     let remark = match rate.remark {
         "" => String::new(),
         remark => format!(" {}.", capital(remark)),
@@ -124,6 +133,7 @@ fn remark(rate: &Rate) -> Option<String> {
     let unseen = match (rate.sense, rate.seen()) {
         (Sense::Equal, Seen::No) => Some("the predicted exponent is not seen".to_string()),
         (Sense::AtMost, Seen::No) => Some("the bound is exceeded".to_string()),
+        (_, Seen::Open) if rate.lost() > 0 => None,
         (_, Seen::Open) => Some("the seeds differ too much to tell".to_string()),
         (_, Seen::Yes) => None,
     };

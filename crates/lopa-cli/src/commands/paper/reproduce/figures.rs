@@ -23,9 +23,8 @@ impl FigureArgs {
         }
     }
 
-    /// The file that readings of a data set change.
-    pub fn source(&self, dataset: &str) -> Result<Source> {
-        let name = format!("fig5-6-{dataset}");
+    /// A file that readings change.
+    pub fn source(&self, name: &str) -> Result<Source> {
         let files = files();
         source(files.iter().find(|file| file.name == name).expect("a file of the figures"), self)
     }
@@ -79,6 +78,7 @@ fn files() -> Vec<File> {
         file!("fig3-mnist-strong", ["fig3"], "mnist", Some("strong")),
         file!("fig5-6-mnist", ["fig5", "fig6"], "mnist", None),
         file!("fig5-6-covtype", ["fig5", "fig6"], "covtype", None),
+        file!("fig5-6-covtype-pair", ["appendix"], "covtype", Some("the pair of Figures 5 and 6")),
         file!("fig5-6-cifar10", ["fig5", "fig6"], "cifar10", None),
         file!("fig7-ring", ["fig7"], "mnist", Some("ring")),
         file!("fig7-star", ["fig7"], "mnist", Some("star")),
@@ -88,6 +88,7 @@ fn files() -> Vec<File> {
         file!("fig7-metropolis-42", ["fig7"], "mnist", Some("metropolis-42")),
         file!("fig8-mnist", ["fig8"], "mnist", None),
         file!("fig8-covtype", ["fig8"], "covtype", None),
+        file!("fig8-covtype-pair", ["appendix"], "covtype", Some("the pair of Figure 8")),
         file!("fig8-cifar10", ["fig8"], "cifar10", None),
     ];
     files.into_iter().flatten().collect()
@@ -102,12 +103,20 @@ const QUICK: (f64, usize) = (0.1, 2);
 
 /// The requested experiments, on the requested seeds.
 pub fn parts(args: &FigureArgs, registries: &Registries) -> Result<Vec<Part>> {
+    let files = files();
+    let named: Vec<&str> =
+        files.iter().filter(|file| file.steps == "given").map(|file| file.name).collect();
     for figure in &args.figures {
-        if !FIGURES.contains(&figure.as_str()) {
+        let known = || FIGURES.into_iter().chain(named.iter().copied());
+        if !known().any(|name| name == figure) {
             let error = Error::config("config/unknown-name", format!("unknown figure `{figure}`"));
-            let near = nearest(figure, FIGURES).map(|near| format!("did you mean `{near}`? "));
+            let near = nearest(figure, known()).map(|near| format!("did you mean `{near}`? "));
             let near = near.unwrap_or_default();
-            return Err(error.hint(format!("{near}known: {}", FIGURES.join(", "))));
+            return Err(error.hint(format!(
+                "{near}known: {}; or a file: {}",
+                FIGURES.join(", "),
+                named.join(", ")
+            )));
         }
     }
     // Figure 4 shows the labels of the nodes in Figure 3.
@@ -115,10 +124,11 @@ pub fn parts(args: &FigureArgs, registries: &Registries) -> Result<Vec<Part>> {
         args.figures.iter().any(|figure| {
             figure == "all"
                 || file.figures.contains(&figure.as_str())
+                || file.name.trim_end_matches("-tuned") == figure
                 || (figure == "fig4" && file.figures == ["fig3"])
         })
     };
-    files().iter().filter(|file| asked(file)).map(|file| part(file, args, registries)).collect()
+    files.iter().filter(|file| asked(file)).map(|file| part(file, args, registries)).collect()
 }
 
 /// A file: built in, or from the folder of changed ones.

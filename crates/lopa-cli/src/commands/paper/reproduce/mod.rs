@@ -3,16 +3,17 @@
 mod figures;
 mod readings;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use lopa::config::Choice;
 use lopa::data::{Data, SourceBuild};
-use lopa::error::Result;
+use lopa::error::{Error, Result};
 use lopa::experiment::{DataSpec, Experiment};
 use lopa::folder::{RunReader, Traces, complete, merge, merged};
 use lopa::run::Context;
+use lopa::run::trace::Stop;
 use lopa::store::files::cannot_write;
 use lopa::store::output;
 use lopa_paper::figures::experiments::Shown;
@@ -45,7 +46,7 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
     let (context, signals) = (environment.context(), &environment.signals);
     let mut cache = Cache::default();
     // Missing data is reported before time is spent on the rest.
-    for part in &parts {
+    for part in parts.iter().filter(|_| !args.finished) {
         cache.check(&part.experiment, &context)?;
     }
     let runs = args.out.join("runs");
@@ -72,11 +73,15 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
         let name = &part.experiment.name;
         let minutes = begun.elapsed().as_secs() / 60;
         output.note(&format!("{} of {}, {minutes} min: {name}", number + 1, parts.len()));
-        let data = cache.load(&part.experiment, &context)?;
-        let bars = &mut Bars::new(output, &part.experiment);
-        let ran = std::mem::take(&mut by_parts[number]);
-        let place = (runs.as_path(), environment.threads);
-        let (folder, whole) = merge(&part.experiment, ran, data, place, &context, bars)?;
+        let (folder, whole) = if args.finished {
+            (finished(&part.experiment, &runs)?, true)
+        } else {
+            let data = cache.load(&part.experiment, &context)?;
+            let bars = &mut Bars::new(output, &part.experiment);
+            let ran = std::mem::take(&mut by_parts[number]);
+            let place = (runs.as_path(), environment.threads);
+            merge(&part.experiment, ran, data, place, &context, bars)?
+        };
         if !whole {
             output.note(INTERRUPTED);
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));
@@ -113,6 +118,30 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
     }
     output.note(&format!("results in {}", args.out.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The folder of an experiment in which all its runs have ended.
+fn finished(experiment: &Experiment, runs: &Path) -> Result<PathBuf> {
+    let folders = std::fs::read_dir(runs).into_iter().flatten().flatten().map(|entry| entry.path());
+    let whole = |folder: &PathBuf| {
+        let Ok(reader) = RunReader::open(folder) else { return false };
+        let (Ok(source), Ok(ended)) = (reader.resolved(), reader.results()) else { return false };
+        let same = source.text.parse::<toml::Table>().is_ok_and(|all| all == experiment.resolved());
+        let pairs = experiment.algorithms.iter().flat_map(|spec| {
+            experiment.run.seeds.iter().map(move |&seed| (spec.label.as_str(), seed))
+        });
+        same && pairs.into_iter().all(|(label, seed)| {
+            ended.iter().any(|run| {
+                run.algorithm == label && run.seed == seed && run.stop != Stop::Interrupted
+            })
+        })
+    };
+    folders.into_iter().find(whole).ok_or_else(|| {
+        let message = format!("`{}` has no finished runs", experiment.name);
+        Error::config("config/missing-key", message)
+            .at(runs.display().to_string())
+            .hint("leave `--finished` out to run it, or name only the figures that were run")
+    })
 }
 
 /// The data set used last: experiments that share one are adjacent.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use lopa::error::Result;
-use lopa_paper::reproduce::readings::{COLUMNS, Found, READINGS, page};
+use lopa_paper::reproduce::readings::{COLUMNS, Found, page, readings as all};
 use serde_json::Value;
 
 use super::{Cache, write};
@@ -20,10 +20,11 @@ pub fn readings(args: &ReproduceArgs, seeds: u64, program: &Program) -> Result<E
     let context = environment.context();
     let mut cache = Cache::default();
     let mut found = Vec::new();
-    for (number, reading) in READINGS.iter().enumerate() {
-        let source = args.figures.source(reading.dataset)?;
-        let (of, dataset) = (READINGS.len(), reading.dataset);
-        output.note(&format!("{} of {of}: {dataset}, {}", number + 1, reading.words()));
+    let all = all();
+    for (number, reading) in all.iter().enumerate() {
+        let source = args.figures.source(reading.file)?;
+        let (of, file) = (all.len(), reading.file);
+        output.note(&format!("{} of {of}: {file}, {}", number + 1, reading.words()));
         let mut runs = Vec::new();
         for (alpha, experiment) in reading.experiments(&source, seeds, &program.registries)? {
             let data = cache.load(&experiment, &context)?;
