@@ -43,8 +43,11 @@ pub const FILES: [(&str, &str, Panel); 7] = [
     ("fig8-mnist", "Figure 8, MNIST", ("fig8", "mnist", None)),
 ];
 
+/// Differences from a file, in words and in values.
+type Differences = &'static [(&'static str, &'static [&'static str])];
+
 /// The readings by file, that of the file itself first. Files that share a data set are adjacent.
-const LISTED: [(&str, &[(&str, &[&str])]); 7] = [
+const LISTED: [(&str, Differences); 7] = [
     ("fig5-6-covtype", COVTYPE),
     ("fig8-covtype", COVTYPE_8),
     ("fig5-6-cifar10", CIFAR),
@@ -56,13 +59,13 @@ const LISTED: [(&str, &[(&str, &[&str])]); 7] = [
 
 /// Every reading.
 pub fn readings() -> Vec<Reading> {
-    let of = |&(file, all): &(&'static str, &'static [(&'static str, &'static [&'static str])])| {
+    let of = |&(file, all): &(&'static str, Differences)| {
         all.iter().map(move |&(reading, sets)| Reading { file, reading, sets })
     };
     LISTED.iter().flat_map(of).collect()
 }
 
-const MNIST: &[(&str, &[&str])] = &[
+const MNIST: Differences = &[
     ("", &[]),
     ("pixels 0 to 255", RAW),
     ("pixels standardised", STANDARD),
@@ -87,7 +90,7 @@ const MNIST: &[(&str, &[&str])] = &[
     ),
 ];
 
-const MNIST_7: &[(&str, &[&str])] = &[
+const MNIST_7: Differences = &[
     ("", &[]),
     ("pixels 0 to 255", RAW),
     ("rows of length 1", &["data.scaling=\"row\""]),
@@ -99,7 +102,7 @@ const MNIST_7: &[(&str, &[&str])] = &[
     ("600 samples", &["data.samples=600", "partition.samples=60"]),
 ];
 
-const MNIST_8: &[(&str, &[&str])] = &[
+const MNIST_8: Differences = &[
     ("", &[]),
     ("pixels 0 to 255", RAW),
     ("rows of length 1", &["data.scaling=\"row\""]),
@@ -109,7 +112,7 @@ const MNIST_8: &[(&str, &[&str])] = &[
     ("100 Hessians", &["run.budget.hessians=100"]),
 ];
 
-const COVTYPE: &[(&str, &[&str])] = &[
+const COVTYPE: Differences = &[
     ("", &[]),
     ("1000 Hessians", &["run.budget.hessians=1000"]),
     ("start x = 3", START_3),
@@ -126,7 +129,7 @@ const COVTYPE: &[(&str, &[&str])] = &[
     ("all seven classes, raw features", RAW_SEVEN),
 ];
 
-const COVTYPE_8: &[(&str, &[&str])] = &[
+const COVTYPE_8: Differences = &[
     ("", &[]),
     ("2000 Hessians", &["run.budget.hessians=2000"]),
     ("start x = 3", START_3),
@@ -135,7 +138,7 @@ const COVTYPE_8: &[(&str, &[&str])] = &[
     ("cottonwood and aspen, standardised", ASPEN),
 ];
 
-const CIFAR: &[(&str, &[&str])] = &[
+const CIFAR: Differences = &[
     ("", &[]),
     (
         "pixels 0 to 1, not centred",
@@ -161,7 +164,7 @@ const CIFAR: &[(&str, &[&str])] = &[
     ("3000 Hessians", &["run.budget.hessians=3000"]),
 ];
 
-const CIFAR_8: &[(&str, &[&str])] = &[
+const CIFAR_8: Differences = &[
     ("", &[]),
     (
         "pixels 0 to 1, not centred",
