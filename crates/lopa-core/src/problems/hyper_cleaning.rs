@@ -15,7 +15,7 @@ use std::ops::Range;
 use super::affine::Affine;
 use super::linear::Linear;
 use super::local::{draws, training};
-use super::loss::{LossKeys, LossName, sigmoid};
+use super::loss::{LossKeys, LossName, sigmoid, unfit};
 use super::losses::{Goals, Losses};
 use super::{Local, Scale};
 use crate::data::{Samples, Target};
@@ -54,7 +54,8 @@ params! {
         /// Whether the model has a bias; by default it has.
         #[serde(skip_serializing_if = "is_true")]
         bias: bool = true;
-        /// The loss; by default `softmax` for classes and `squared` for numbers.
+        /// The loss; by default `softmax` for classes and `squared` for numbers. Not `cox`, in which a row has no
+        /// term of its own to weigh.
         loss: Option<LossName> = None;
         /// Where `huber` becomes linear, in deviations of the target (1).
         delta: Option<f64> = None, positive;
@@ -93,6 +94,10 @@ impl Options {
 
     fn model<T: Real>(&self, inputs: usize, target: Target) -> Result<Linear<T>> {
         let (loss, outputs) = self.loss().fit(target)?;
+        loss.alone().map_err(|why| {
+            let message = format!("`hyper-cleaning` weighs the loss of each row, and {why}");
+            unfit(message, "choose the problem `hyperparameter` or `representation`")
+        })?;
         Ok(Linear::new(Affine { inputs, outputs, bias: self.bias }, loss))
     }
 }

@@ -12,7 +12,7 @@
 //! none of the rows.
 
 use crate::config::Registry;
-use crate::data::{Data, Dataset, Features, Scaling, Scalings, TargetScaling};
+use crate::data::{Data, Dataset, Features, Scaling, Scalings, Target, TargetScaling};
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::exact;
 use crate::evaluate::mean;
@@ -73,6 +73,12 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
         return Err(Error::config("config/no-meaning", message).hint(
             "`representation`, `hyperparameter` and `meta-learning` learn an x for all nodes",
         ));
+    }
+    if target == Target::Survival {
+        let message = "a newcomer's times and events are not adapted to: its rows are judged beside a \
+                       linear model whose loss is that of single rows";
+        return Err(Error::config("config/no-meaning", message)
+            .hint("`lopa evaluate` says how well each node's model ranks the newcomer's rows"));
     }
     let rows = who.answers.rows();
     if who.folds < 3 || rows < who.folds {
@@ -146,7 +152,7 @@ impl Newcomer<'_> {
         let train = Dataset::new(scaled, self.answers.labels());
         Data {
             train: match self.answers {
-                Answers::Classes(_) => train,
+                Answers::Classes(_) | Answers::Survival(_) => train,
                 Answers::Numbers(targets) => {
                     train.targeted(targets.clone().scaled(&scaling.target))
                 }
@@ -154,6 +160,7 @@ impl Newcomer<'_> {
             test: empty,
             classes: model.about.classes.clone(),
             outputs: model.about.outputs.clone(),
+            survival: false,
             scaling: Scalings::all(scaling),
             columns: None,
             unnamed: Default::default(),
