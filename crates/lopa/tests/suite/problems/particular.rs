@@ -249,6 +249,48 @@ fn cleaning_weights_find_the_corrupted_samples() {
 }
 
 #[test]
+fn replaced_labels_are_other_classes_or_drawn_among_all() {
+    let other = "name = 'hyper-cleaning'\ncorruption = 0.999";
+    let any = "name = 'hyper-cleaning'\ncorruption = 0.999\nwrong = 'any'";
+    for (text, some_are_right) in [(other, false), (any, true)] {
+        let mut right = false;
+        for part in case(text, 3).parts::<f64>(false).iter_mut() {
+            let (x, theta) = (vec![0.0; part.dims().n], vec![0.0; part.dims().p]);
+            let metrics = part.metrics(At { x: &x, theta: &theta });
+            right |= metrics.iter().any(|(name, _)| name == "cleaning_auc");
+        }
+        assert_eq!(right, some_are_right, "{text}");
+    }
+}
+
+#[test]
+fn cleaning_starts_where_the_file_says_and_may_have_no_bias() {
+    let [with, without] = ["", "\nstart = -2\nbias = false"].map(|keys| {
+        let text: &'static str = format!("name = 'hyper-cleaning'{keys}").leak();
+        let part = case(text, 3).parts::<f64>(false).remove(0);
+        (part.start_x(&mut Stream::new(1, Purpose::Start, 0))[0], part.dims().p)
+    });
+    assert_eq!([with, without], [(0.0, 18), (-2.0, 15)]);
+}
+
+#[test]
+fn strengths_belong_to_classes_or_groups_and_may_start_at_random() {
+    let start = |keys: &str| {
+        let text: &'static str = format!("name = 'hyperparameter'\n{keys}").leak();
+        let part = case(text, 3).parts::<f64>(false).remove(1);
+        part.start_x(&mut Stream::new(1, Purpose::Start, 0))
+    };
+    assert_eq!(start("start = -1"), [-1.0; 5]);
+    assert_eq!(start("strength = 'class'").len(), 3);
+    assert_eq!(start("strength = 'class'\nbias = true").len(), 3);
+    assert_eq!(start("groups = [2, 3]").len(), 2);
+    assert_eq!(start("groups = [2, 3]\nbias = true").len(), 3);
+    let drawn = start("start = -1\nspread = 0.1");
+    assert!(drawn.iter().all(|x| (x + 1.0).abs() < 1.0) && drawn[0] != drawn[1], "{drawn:?}");
+    assert_eq!(drawn, start("start = -1\nspread = 0.1"));
+}
+
+#[test]
 fn splits_are_repeated_by_the_seed_and_changed_by_another() {
     let (data, partition) = (data(3, false), partition());
     let f = |seed: u64| {

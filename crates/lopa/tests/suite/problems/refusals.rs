@@ -68,6 +68,11 @@ fn parameters_out_of_range() {
         ("name = 'meta-learning'\ntasks = 0", "tasks"),
         ("name = 'meta-learning'\nnu = -1", "nu"),
         ("name = 'hyper-cleaning'\ncorruption = 1.5", "corruption"),
+        ("name = 'hyper-cleaning'\nstart = nan", "start"),
+        ("name = 'hyperparameter'\nspread = -1", "spread"),
+        ("name = 'hyperparameter'\ngroups = []", "groups"),
+        ("name = 'hyperparameter'\ngroups = [2, 0]", "groups"),
+        ("name = 'hyperparameter'\ngroups = [2]\nstrength = 'class'", "groups"),
         ("name = 'hyper-cleaning'\nridge = inf", "ridge"),
     ] {
         let error = choice(text).unwrap_err();
