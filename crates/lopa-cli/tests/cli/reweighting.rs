@@ -61,9 +61,8 @@ fn sources_whose_labels_mean_nothing_lose_their_weight() {
         let weight = |name: &str| row[format!("weight_{name}")].as_f64().unwrap();
         let weights = ["clean1", "clean2", "clean3", "noise1", "noise2", "noise3"].map(weight);
         assert!((weights.iter().sum::<f64>() - 6.0).abs() < 1e-9, "{weights:?}");
-        let (clean, noise) = weights.split_at(3);
-        assert!(noise.iter().all(|weight| *weight < 0.1), "{weights:?}");
-        assert!(clean.iter().all(|weight| *weight > 0.5), "{weights:?}");
+        // How the clean sources share the rest is open: each of them suffices.
+        assert!(weights[3..].iter().all(|weight| *weight < 0.1), "{weights:?}");
     }
 }
 

@@ -240,7 +240,7 @@ fn weighted<'a, T: Real>(
     (weights, groups): (&'a [T], &'a [u32]),
     batch: &'a [u32],
 ) -> impl Fn(usize) -> (Goal<'a, T>, T) + 'a {
-    losses.each_weighted(batch, |e| weights[groups[e] as usize])
+    losses.each_weighted(batch, |r| weights[groups[batch[r] as usize] as usize])
 }
 
 impl<T: Real> Bilevel<T> for Reweighting<T> {

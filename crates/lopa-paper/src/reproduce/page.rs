@@ -102,7 +102,7 @@ impl Pages<'_> {
              more about them than about the algorithms. The reported seeds count as seen \
              by the baselines' given steps: in Figures 1 and 2 these are the largest that are stable on them, elsewhere it is \
              not recorded on which seeds they were chosen. *Tuned* steps come from `lopa tune \
-             experiments/FILE.toml --data data`{}. Levels are mean ± standard deviation over seeds at the end of \
+             FILE --data data`{}. Levels are mean ± standard deviation over seeds at the end of \
              the run; the paper's are read from its figures by eye. [All numbers]({}) are in an \
              appendix, and [Differences from the paper](errata.md) states what is done here where the \
              paper is silent or wrong.\n\n## Statistics\n\n{STATISTICS}\n",

@@ -245,6 +245,12 @@ fn rules_of_data(data: &Preparation) -> Vec<Rule> {
             "list ranges of it as `classes`",
         ),
         (
+            data.predicts_survival(),
+            "data.target",
+            "is a time: what a row adds to the likelihood depends on the others at risk",
+            "list ranges of it as `classes`",
+        ),
+        (
             data.missing.is_some(),
             "data.missing",
             "fills by means of the rows that have no noise",

@@ -79,7 +79,11 @@ pub const CASES: &[Case] = &[
     numbers("name = 'meta-learning'\ntasks = 4\nnu = 1.5\nloss = 'huber'\ndelta = 0.5", 1, 1.5),
     numbers("name = 'hyper-cleaning'\nridge = 0.1\nscale = 'sum'", 2, 0.2),
     case("name = 'reweighting'\nby = 'class'\nridge = 0.1", 3, 0.2),
-    case("name = 'reweighting'\nby = 'class'\nscale = 'sum'\nvalidation = 0.5", 2, 0.002),
+    case(
+        "name = 'reweighting'\nby = 'class'\nridge = 0.05\nscale = 'sum'\nvalidation = 0.5",
+        2,
+        0.1,
+    ),
     numbers("name = 'reweighting'\nby = 'class'\nridge = 0.1\nscale = 'batch-sum'", 2, 0.2),
     survival("name = 'hyperparameter'\nscale = 'sum'\nvalidation = 0.3", 0.73),
     survival("name = 'hyperparameter'\nbias = true\nloss = 'cox'", 0.73),
