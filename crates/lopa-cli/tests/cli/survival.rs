@@ -1,5 +1,7 @@
 //! Times and events, from a file to personal models that predict risks.
 
+use lopa::math::portable::powf;
+
 use crate::program::Folder;
 
 /// Patients of three clinics whose risk follows a common line; no random numbers.
@@ -10,7 +12,7 @@ fn patients(rows: usize) -> String {
         let clinic = ["north", "south", "west"][i % 3];
         let (age, marker, dose) = (off(0.618_034), off(0.414_214), off(0.732_051));
         let risk = 3.0 * age - 4.0 * marker + 0.5 * dose + 0.5 * off(0.236_068);
-        let days = (400.0 * 0.4f64.powf(risk)).ceil();
+        let days = (400.0 * powf(0.4, risk)).ceil();
         let died = u8::from(i % 4 != 0);
         text += &format!("{clinic},{:.1},{marker:.4},{dose:.4},{days},{died}\n", 50.0 + 40.0 * age);
     }

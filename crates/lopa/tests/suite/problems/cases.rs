@@ -80,9 +80,9 @@ pub const CASES: &[Case] = &[
     numbers("name = 'hyper-cleaning'\nridge = 0.1\nscale = 'sum'", 2, 0.2),
     case("name = 'reweighting'\nby = 'class'\nridge = 0.1", 3, 0.2),
     case(
-        "name = 'reweighting'\nby = 'class'\nridge = 0.05\nscale = 'sum'\nvalidation = 0.5",
+        "name = 'reweighting'\nby = 'class'\nridge = 5.0\nscale = 'sum'\nvalidation = 0.5",
         2,
-        0.1,
+        10.0,
     ),
     numbers("name = 'reweighting'\nby = 'class'\nridge = 0.1\nscale = 'batch-sum'", 2, 0.2),
     survival("name = 'hyperparameter'\nscale = 'sum'\nvalidation = 0.3", 0.73),
