@@ -6,13 +6,16 @@ use super::checkpoint::{Interval, State, misfit};
 use super::clock::Clock;
 use super::ending::{Ending, Verdict};
 use super::private::Account;
-use super::processes::{Keeper, Processes, restore};
+use super::processes::{
+    Keeper, Processes, chapters, is_usable, lost_cut, own_nodes, parts, restore,
+};
 use super::recorder::Recorder;
 use super::trace::Stop;
 use super::world::{Job, Setup};
 use super::{Context, Observers, Outcome};
+use crate::algorithms::regroup;
 use crate::engine::device::{DeviceRun, Program};
-use crate::engine::{Cluster, Node, Transport, block};
+use crate::engine::{Chapter, Cluster, NEXT_CHAPTER, Node, Transport};
 use crate::error::{Error, Result};
 use crate::experiment::Precision;
 use crate::math::real::Real;
@@ -24,9 +27,35 @@ use crate::store::bytes::{Hash, Reader, Writer};
 use toml::Value;
 
 impl Job<'_> {
-    /// Runs it to its end, from an earlier state if there is one.
+    /// Runs it to its end, from an earlier state if there is one. When nodes leave, it goes back to the state
+    /// that the others agreed on and continues without them.
     pub fn run<T: Real>(
         &self,
+        evaluators: &mut [Box<dyn Bilevel<f64>>],
+        transport: &mut dyn Transport,
+        context: &Context,
+        observers: &mut Observers,
+    ) -> Result<Outcome> {
+        loop {
+            let chapters = chapters(transport)?;
+            let parts = parts(&chapters, self.number, self.setup.experiment.network.nodes);
+            let world = match parts.is_empty() {
+                true => None,
+                false => Some(self.setup.experiment.without(self.setup.world, parts)?),
+            };
+            let world = world.as_ref().unwrap_or(self.setup.world);
+            let job = Job { setup: Setup { world, ..self.setup }, ..*self };
+            match job.run_chapter::<T>(&chapters, evaluators, transport, context, observers) {
+                Err(error) if error.id == NEXT_CHAPTER => continue,
+                done => return done,
+            }
+        }
+    }
+
+    /// Runs it to its end, or until nodes leave.
+    fn run_chapter<T: Real>(
+        &self,
+        chapters: &[Chapter],
         evaluators: &mut [Box<dyn Bilevel<f64>>],
         transport: &mut dyn Transport,
         context: &Context,
@@ -36,15 +65,31 @@ impl Job<'_> {
         self.warn(observers);
         let begun = Instant::now();
         let Setup { experiment, world, pool, .. } = self.setup;
-        let here = block(experiment.network.nodes, transport.size(), transport.rank());
+        let here = own_nodes(experiment.network.nodes, transport);
         let Parts { each, together } = self.setup.parts_of::<T>(here.clone())?;
         self.say_tables(&each, observers);
         let mut nodes = self.setup.nodes_of(each, here.start, method)?;
-        let kept = observers.kept(&self.algorithm.label, self.setup.seed)?;
-        let kept = self.begin(kept, &nodes[0], transport)?;
+        let (label, seed) = (&self.algorithm.label, self.setup.seed);
+        let usable = |state: &State| is_usable(state, chapters, self.number);
+        let kept = observers.kept(label, seed, &usable)?;
+        let chapter = (chapters.len() as u64).saturating_sub(1);
+        let held = observers.store.held(label, seed, &usable)?;
+        let from = chapters.last().map(|last| last.from).filter(|from| from.job == self.number);
+        if let (None, Some(k)) = (&kept, from.and_then(|from| from.k)) {
+            return Err(lost_cut(k));
+        }
+        let kept = self.begin(kept, (chapter, &held), &nodes[0], transport)?;
         let mut delivery = self.delivery(&nodes[0], transport)?;
         let put_back = |state| restore(state, here, transport, &mut nodes, &mut *delivery);
         let trails = kept.as_ref().map(put_back).transpose()?;
+        let before = kept.as_ref().filter(|state| state.chapter < chapter);
+        let before = before.map(|state| state.chapter as usize);
+        let staying = before.map(|before| staying(chapters, before));
+        if before
+            .is_some_and(|before| chapters[before].members != chapters[chapter as usize].members)
+        {
+            self.regroup(&mut nodes)?;
+        }
         let k = kept.as_ref().map_or(0, |state| state.progress.k);
         let device = self.device(&nodes, k, transport)?;
         let mixing = &world.mixing;
@@ -67,10 +112,20 @@ impl Job<'_> {
             clock: Clock::default(),
             ending,
             recorder,
-            keeper: Keeper::default(),
+            keeper: Keeper::new(chapter),
+            turned: staying.map(|staying| (chapter, staying)),
         };
         let done = ongoing.follow(&mut cluster, kept.zip(trails));
         ongoing.keeper.leave(self, &mut cluster, done, &mut ongoing.recorder.observers)
+    }
+
+    /// Restores what must hold over all nodes, after some have left.
+    fn regroup<T: Real>(&self, nodes: &mut [Node<T>]) -> Result<()> {
+        for node in nodes {
+            regroup(&mut *node.algorithm)
+                .map_err(|why| cannot_leave(&self.algorithm.label, why))?;
+        }
+        Ok(())
     }
 
     /// Warns the user about a method that may not suit the network, the scope or the messages.
@@ -148,6 +203,22 @@ impl Job<'_> {
     }
 }
 
+/// The places of the last members among those of an earlier chapter.
+fn staying(chapters: &[Chapter], before: usize) -> Vec<usize> {
+    let of = |chapter: Option<&Chapter>| chapter.map_or(Vec::new(), |c| c.members.clone());
+    let (before, now) = (of(chapters.get(before)), of(chapters.last()));
+    let place = |node: &usize| before.iter().position(|known| known == node);
+    now.iter().filter_map(place).collect()
+}
+
+/// The error for an algorithm that cannot go on without a node.
+pub fn cannot_leave(label: &str, why: &str) -> Error {
+    let message = format!("`{label}` cannot go on without a node: {why}");
+    Error::config("config/leave", message)
+        .at("[[algorithm]]")
+        .hint("let nodes wait for each other: `--policy wait`")
+}
+
 /// Refuses algorithms that no device supports before the first run.
 pub fn check_device(setup: Setup) -> Result<()> {
     if setup.experiment.device.build.driver().is_none() {
@@ -172,6 +243,7 @@ struct Ongoing<'a> {
     ending: Ending<'a>,
     recorder: Recorder<'a>,
     keeper: Keeper,
+    turned: Option<(u64, Vec<usize>)>, // the chapter that begins here, and the places of those that stay
 }
 
 impl Ongoing<'_> {
@@ -228,6 +300,11 @@ impl Ongoing<'_> {
         self.keeper = Keeper::after(Some(state));
         self.recorder.resume_account(cluster)?;
         self.recorder.claim(cluster)?;
+        if let Some((chapter, staying)) = self.turned.take() {
+            self.keeper.chapter = chapter;
+            self.ending.regroup(&staying);
+            self.keep(cluster)?;
+        }
         Ok(None)
     }
 
@@ -257,7 +334,7 @@ impl Ongoing<'_> {
     fn keep<T: Real>(&mut self, cluster: &mut Cluster<T>) -> Result<()> {
         cluster.fetch()?;
         let nodes = self.recorder.nodes(cluster);
-        let Ongoing { job, clock, ending, recorder, keeper } = self;
+        let Ongoing { job, clock, ending, recorder, keeper, .. } = self;
         let measuring = recorder.measuring;
         let end = recorder.account.as_ref().map(Account::iterations);
         let record = |cluster: &Cluster<T>| {

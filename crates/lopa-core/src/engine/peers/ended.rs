@@ -105,6 +105,6 @@ impl<W: Wire> Peers<W> {
             true => self.ended.is_done(node),
             false => self.ended.is_durable(node),
         };
-        (0..self.nodes).find(|node| !ended(node))
+        self.members.iter().copied().find(|node| !ended(node))
     }
 }

@@ -15,6 +15,8 @@ use crate::messages::Messages;
 use crate::network;
 use crate::network::outbox::Piece;
 use crate::problem::At;
+use crate::run::job::cannot_leave;
+use crate::run::processes::Processes;
 use crate::run::{Context, Listener, Outcome, Setup, Store};
 use crate::store::bytes::Hash;
 
@@ -40,6 +42,7 @@ impl Experiment {
     ) -> Result<Vec<Outcome>> {
         self.check_peers(peers.size())?;
         self.check_skips(peers.skips())?;
+        self.check_leaves(peers, data.as_ref())?;
         let outcomes = self.run_across(peers, data, context, store, listener)?;
         peers.linger()?;
         Ok(outcomes)
@@ -100,6 +103,41 @@ impl Experiment {
 }
 
 impl Experiment {
+    /// Where nodes may be left out, iterations are repeated with other neighbours.
+    fn check_leaves<W: Wire>(&self, peers: &mut Peers<W>, data: Option<&Data>) -> Result<()> {
+        if !Processes::of(peers).leave() {
+            return Ok(());
+        }
+        let refuse = |what: &str, place: &str| {
+            let message = format!("with `--policy leave`, {what}");
+            Err(Error::config("config/leave", message)
+                .at(place)
+                .hint("let nodes wait for each other: `--policy wait`"))
+        };
+        if self.privacy.is_some() {
+            let what = "iterations are repeated with other neighbours, and rows would not be hidden as often as \
+                        they are used";
+            return refuse(what, "[privacy]");
+        }
+        if self.mails() {
+            let what = "messages are not compressed, lost or clipped: what they build on belongs to all nodes";
+            return refuse(what, "[messages]");
+        }
+        if self.network.graph.build.changes() {
+            return refuse("the graph must stay: it is made for all nodes", "[network] graph");
+        }
+        let seed = self.run.seeds[0];
+        let world = self.world(data, seed)?;
+        let (setup, node) = (self.setup(data, &world, seed), peers.node());
+        for algorithm in &self.algorithms {
+            let parts = setup.parts_of::<f64>(node..node + 1)?.each;
+            let nodes = setup.nodes_of(parts, node, &algorithm.choice.build)?;
+            let trackers = nodes[0].algorithm.trackers();
+            trackers.map_err(|why| cannot_leave(&algorithm.label, why))?;
+        }
+        Ok(())
+    }
+
     /// A link that is used in one direction cannot be skipped: the weights of a node's receivers
     /// would no longer sum to one.
     fn check_skips(&self, skips: bool) -> Result<()> {

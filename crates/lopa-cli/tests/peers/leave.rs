@@ -1,0 +1,99 @@
+//! `--policy leave`: one of three is killed for good, the others finish, and every file says so.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::trio::{NAMES, QUADRATIC, Trio, text};
+
+const LEAVE: [&str; 4] = ["--policy", "leave", "--silence", "6"];
+
+/// Long enough to kill a node in the middle.
+fn long() -> String {
+    let long = QUADRATIC.replace("iterations = 40", "iterations = 3000");
+    long.replace("graph = \"path\"", "graph = \"ring\"")
+}
+
+fn wait_for(trio: &Trio, name: &str, wanted: impl Fn(&Value) -> bool) {
+    let start = Instant::now();
+    loop {
+        let done = trio.folder.lopa(&["status", &format!("runs/{name}"), "--format", "json"]);
+        if done.code == 0 && wanted(&done.json()[0]) {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{}{}", done.stdout, done.stderr);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn two_of_three_hospitals_finish_after_the_third_is_killed_for_good() {
+    let trio = Trio::new(&long());
+    let mut nodes = NAMES.map(|name| trio.start(name, &LEAVE));
+    wait_for(&trio, "alice", |status| status["iteration"].as_u64().is_some_and(|k| k > 20));
+    nodes[2].kill().unwrap();
+    nodes[2].wait().unwrap();
+    let [alice, bob, _] = nodes;
+    let outputs = [alice, bob].map(|node| node.wait_with_output().unwrap());
+    let mut digests = Vec::new();
+    for (name, output) in NAMES.iter().zip(&outputs) {
+        assert!(output.status.success(), "{name}: {}", text(output));
+        let said = text(output);
+        assert!(said.contains("carol left: the others go on without it, from iteration"), "{said}");
+        assert!(said.contains("not all nodes took part"), "{said}");
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let parts = found[0]["chapters"].as_array().unwrap();
+        assert_eq!(parts.len(), 2, "{found}");
+        assert_eq!(parts[0]["members"], serde_json::json!([0, 1, 2]), "{found}");
+        assert_eq!(parts[1]["members"], serde_json::json!([0, 1]), "{found}");
+        assert!(parts[1]["from"].as_u64().unwrap() >= 20, "{found}");
+        assert_eq!(found[0]["iteration"], 3000, "{found}");
+        digests.push(found[0]["digest"].clone());
+        let folder = trio.run_folder(name).unwrap();
+        let manifest = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+        assert!(manifest.contains("\"left\""), "{manifest}");
+        let page = folder.join("report.html");
+        let args = ["report", folder.to_str().unwrap(), "--out", page.to_str().unwrap()];
+        trio.folder.lopa(&args).good();
+        assert!(std::fs::read_to_string(page).unwrap().contains("not all nodes took part"));
+        let status = trio.folder.lopa(&["status", &format!("runs/{name}")]).good().stdout;
+        assert!(status.contains("left"), "{status}");
+    }
+    assert_eq!(digests[0], digests[1]);
+    let alone = trio.alone(&[]);
+    assert_ne!(digests[0], alone[0][3], "it looks as if nobody had left");
+}
+
+#[test]
+fn with_nobody_lost_the_digest_is_that_of_one_process() {
+    let trio = Trio::new(QUADRATIC);
+    let outputs = trio.run(&LEAVE);
+    let alone = trio.alone(&[]);
+    for output in outputs {
+        assert!(output.status.success(), "{}", text(&output));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(crate::trio::results(&found), alone);
+        assert!(found[0].get("chapters").is_none(), "{found}");
+    }
+    let wrong = trio.node("alice", &["--policy", "leave", "--silence", "700"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
+}
+
+#[test]
+fn a_node_that_says_good_bye_leaves_at_once() {
+    let trio = Trio::new(&long());
+    let mut nodes = NAMES.map(|name| trio.start(name, &["--policy", "leave", "--silence", "50"]));
+    wait_for(&trio, "alice", |status| status["iteration"].as_u64().is_some_and(|k| k > 20));
+    nodes[2].kill().unwrap();
+    nodes[2].wait().unwrap();
+    let left = trio.node("carol", &["--leave", "--silence", "50"]).output().unwrap();
+    assert_eq!(left.status.code(), Some(0), "{}", text(&left));
+    assert!(text(&left).contains("this node has left"), "{}", text(&left));
+    let [alice, bob, _] = nodes;
+    for node in [alice, bob] {
+        let output = node.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(found[0]["chapters"][1]["members"], serde_json::json!([0, 1]), "{found}");
+    }
+}
