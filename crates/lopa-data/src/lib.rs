@@ -41,7 +41,9 @@ pub use encoding::Encoded;
 pub use features::{Features, Samples, Stock};
 pub use given::{Given, MomentsOf, Whose};
 pub use labels::{Unlisted, check_spelling};
-pub use look::{CellKind, ColumnLook, LabelLook, Look, MAX_DISTINCT, look};
+pub use look::{
+    CellKind, ColumnLook, LabelLook, Look, MAX_CATEGORIES, MAX_DISTINCT, look,
+};
 pub use moments::{Moments, means};
 pub use origin::{Origin, origins};
 pub use own::{Own, each as each_own, load as load_own};

@@ -66,6 +66,9 @@ pub struct ColumnLook {
     /// Whether no value occurs twice.
     #[serde(skip)]
     pub unique: bool,
+    /// Its different cells, in order, if they are words, and at most [`MAX_CATEGORIES`] of them.
+    #[serde(skip)]
+    pub words: Vec<String>,
 }
 
 impl ColumnLook {
@@ -115,6 +118,9 @@ pub struct LabelLook {
     #[serde(skip)]
     pub column: Option<ColumnLook>,
 }
+
+/// A column of words with more different ones is not listed as categories.
+pub const MAX_CATEGORIES: usize = 20;
 
 /// Distinct values are counted up to this number.
 pub const MAX_DISTINCT: usize = 1000;
@@ -259,7 +265,14 @@ impl Cells {
             (None, _, false) => CellKind::Number,
         };
         let some = |value: f64| if self.seen == 0 { 0.0 } else { value };
+        let words = distinct.filter(|words| {
+            let all = |word: &String| Odd::of(word) == Odd::Word;
+            self.seen == 0 && words.len() <= MAX_CATEGORIES && words.iter().all(all)
+        });
+        let mut words: Vec<String> = words.into_iter().flatten().cloned().collect();
+        words.sort_unstable();
         ColumnLook {
+            words,
             remarks: self.remarks(&name, kind, distinct),
             unique: self.values.all_differ(),
             name,

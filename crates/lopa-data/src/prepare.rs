@@ -28,7 +28,8 @@ fn is_template(source: &Choice<SourceBuild>) -> bool {
 pub struct Preparation {
     /// What labels are: names of classes, which is the default, or numbers to predict.
     pub target: Option<TargetKind>,
-    /// How missing values are filled; by default they are refused.
+    /// How cells of text tables without a value are filled; by default they are refused, as NaN in arrays
+    /// always is.
     pub missing: Option<Missing>,
     /// Keep only these classes, in this order: the first becomes class 0.
     pub classes: Option<Vec<ClassName>>,

@@ -47,7 +47,7 @@ impl Targets {
             let known = &mut numbers[label as usize];
             if known.is_none() {
                 *known = Some(
-                    parsed(&raw.classes[label as usize].name)
+                    parsed(&raw.classes[label as usize].name, raw.outputs)
                         .map_err(|error| error.at(format!("row {} of the labels", row + 1)))?,
                 );
             }
@@ -95,8 +95,8 @@ impl Targets {
     }
 }
 
-/// The numbers that a label is, which may be several.
-pub fn parsed(label: &str) -> Result<Vec<f64>> {
+/// The numbers that a label is: `outputs` of them.
+pub fn parsed(label: &str, outputs: usize) -> Result<Vec<f64>> {
     let number = |text: &str| {
         text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(|| {
             let remedy = match Odd::of(text) {
@@ -105,13 +105,23 @@ pub fn parsed(label: &str) -> Result<Vec<f64>> {
                               classes"
                         .into()
                 }
+                Odd::Missing => "leave out rows without a label".into(),
                 odd => odd.remedy(text, "…"),
             };
             Error::data("data/bad-label", format!("the label `{text}` is not a number"))
                 .hint(remedy)
         })
     };
-    label.split(SEPARATOR).map(number).collect()
+    let numbers: Vec<f64> = label.split(SEPARATOR).map(number).collect::<Result<_>>()?;
+    match numbers.len() == outputs {
+        true => Ok(numbers),
+        false => {
+            let (found, shown) = (numbers.len(), label.replace(SEPARATOR, " "));
+            let message = format!("the label `{shown}` is {found} numbers, and {outputs} is needed");
+            Err(Error::data("data/bad-label", message)
+                .hint("a label is one number, or one for each column that `label` lists"))
+        }
+    }
 }
 
 /// Number o to predict becomes `(raw − shift[o]) · factor[o]`. Empty where labels are classes.

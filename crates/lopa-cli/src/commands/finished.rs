@@ -258,7 +258,9 @@ fn check_guess(rows: &NewRows, about: &About, input: &Path, output: &Output) -> 
         Target::Classes(_) => {
             Truth::new(labels, &about.classes).numbers.iter().position(Option::is_none)
         }
-        Target::Numbers(_) => labels.iter().position(|label| parsed_label(label).is_err()),
+        Target::Numbers(outputs) => {
+            labels.iter().position(|label| parsed_label(label, outputs).is_err())
+        }
     };
     let Some(row) = strange else {
         output.note(

@@ -124,6 +124,31 @@ fn a_column_names_the_nodes() {
     }
 }
 
+/// Words that name a few kinds become features; words that name rows cannot.
+#[test]
+fn a_column_of_a_few_words_becomes_categories() {
+    let mut text = String::from("age,colour,code,diagnosis\n");
+    for i in 0..120 {
+        let ill = i % 3 == 0;
+        let colour = if ill { ["red", "blue"][i % 2] } else { ["green", "blue"][i % 2] };
+        let age = 40.0 + (i as f64 * 0.618_034).fract() * 30.0;
+        let class = if ill { "ill" } else { "well" };
+        text += &format!("{age:.2},{colour},c{},{class}\n", i % 40);
+    }
+    let folder = Folder::with(&[("my.csv", &text)]);
+    let args = ["init", "--data", "my.csv", "--nodes", "2", "--label", "diagnosis"];
+    let refused = folder.lopa(&args);
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    assert!(refused.stderr.contains("--drop code"), "{}", refused.stderr);
+    let done = folder.lopa(&[&args[..], &["--drop", "code"]].concat()).good();
+    assert!(done.stdout.contains("blue, green, red"), "{}", done.stdout);
+    assert!(done.stdout.contains("4 features"), "{}", done.stdout);
+    let toml = folder.read("my.toml");
+    assert!(toml.contains("categories = { colour = [\"blue\", \"green\", \"red\"] }"), "{toml}");
+    let reached = accuracy(&folder, "my.toml");
+    assert!(reached > 0.76, "{reached}: colours say 5 of 6, the larger class is 2 of 3");
+}
+
 #[test]
 fn a_packed_file_is_looked_at_as_any_other() {
     // A quoted name with a comma in it is one name.

@@ -122,6 +122,12 @@ fn read_part(
             plan.reorder(&like.order(&found.features).map_err(|e| e.at(format!("{name}:1")))?);
             columns = Some(like.clone());
         }
+        // Those of a file with names are, and those of one without are not.
+        (Some((_, like)), found)
+            if !plan.encoding.is_empty() && like.is_some() != found.is_some() =>
+        {
+            return Err(unnamed_columns("the training and the test rows").at(format!("{name}:1")));
+        }
         (Some((like, _)), _) if like != cols => {
             let message = format!("the test rows have {cols} features, the training rows {like}");
             return Err(Error::data("data/shape-mismatch", message).at(format!("{name}:1")));
@@ -488,6 +494,14 @@ fn uncategorised(odd: &OddCells, name: &str, names: &ColumnNames, plan: &Plan) -
     let message = format!("`{text}` in {} is not one of its categories", names.shown(column));
     let hint = format!("{did}`categories` in [data] lists {}", known.join(", "));
     Some(Error::data("data/unknown-category", message).at(format!("{name}:{line}")).hint(hint))
+}
+
+/// The error for tables of which one has names of columns: encoded columns with names are in the order
+/// of these, and those without in the order of the file.
+pub fn unnamed_columns(whose: &str) -> Error {
+    let message = format!("only one of {whose} has names of columns, so that they cannot be matched");
+    Error::data("data/no-column", message)
+        .hint("write the names in the first row of the other: encoded columns are matched by name")
 }
 
 pub fn number(cell: &[u8]) -> bool {

@@ -101,6 +101,9 @@ pub fn new_rows(
     Ok((raw.map_err(|error| error.at(name))?, labelled))
 }
 
+/// The remedy for a pair without a value.
+const LEFT_OUT: &str = "leave the pair out: a feature that a row does not list is 0";
+
 /// The rows read so far.
 struct SparseRows<'a> {
     libsvm: &'a Libsvm,
@@ -192,12 +195,14 @@ impl<'a> SparseRows<'a> {
             let message = format!("the value of `{word}` is not a number");
             Error::data("data/bad-number", message).hint(match Odd::of(value) {
                 Odd::Word => "a row is one label, followed by `index:value` pairs".into(),
+                Odd::Missing => LEFT_OUT.into(),
                 odd => odd.remedy(value, ""),
             })
         })?;
         match value.is_finite() {
             true => Ok((column, value)),
-            false => Err(Error::data("data/not-finite", format!("`{word}` is not finite"))),
+            false => Err(Error::data("data/not-finite", format!("`{word}` is not finite"))
+                .hint(LEFT_OUT)),
         }
     }
 

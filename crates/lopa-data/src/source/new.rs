@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::csv::{Column, CsvReader, Header, Plan, number};
+use super::csv::{Column, CsvReader, Header, Plan, number, unnamed_columns};
 use super::names::Names;
 use super::npy::Array;
 use super::raw::{Raw, Table, kept};
@@ -159,6 +159,9 @@ fn table((name, bytes): (&str, &[u8]), needed: &Needed, named: Named) -> Result<
     let columns = needed.columns.map(|columns| with_raw_names(columns, &needed.unnamed.encoding));
     let plan = match columns.as_ref().filter(|columns| has_header(&rows.cells(), columns)) {
         Some(columns) => by_name(&rows, columns, named),
+        None if columns.is_some() && is_sorted(&needed.unnamed.encoding) => {
+            Err(unnamed_columns("the training rows and the new ones"))
+        }
         None => by_position(&rows, needed, named),
     };
     let (mut plan, guessed) = plan.map_err(|error| error.at(format!("{name}:1")))?;
@@ -186,6 +189,11 @@ fn with_raw_names(columns: &Columns, encoding: &[Encoded]) -> Columns {
             Columns { features, ..columns.clone() }
         }
     }
+}
+
+/// Whether encoded columns are in the order of their names, which need not be that of the file.
+fn is_sorted(encoding: &[Encoded]) -> bool {
+    encoding.len() > 1 && encoding.is_sorted_by_key(|encoded| &encoded.column)
 }
 
 /// Whether the first row has names: no cell is a number, or it has all required names.

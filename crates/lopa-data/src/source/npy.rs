@@ -161,7 +161,10 @@ impl Array {
                 Some(i) => {
                     Err(Error::data("data/not-finite", format!("a feature is {}", values[i]))
                         .at(format!("{}, row {}, column {}", self.name, i / cols, i % cols))
-                        .hint("fill in missing values, or leave the row out"))
+                        .hint(
+                            "fill in missing values, or leave the row out: `missing = \"mean\"` \
+                             fills cells of text tables, not of arrays",
+                        ))
                 }
             },
             Items::Text(_) => {

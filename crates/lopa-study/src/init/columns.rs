@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use toml::Value;
 
-use lopa::data::{CellKind, ColumnLook, Remark, look};
+use lopa::data::{CellKind, ColumnLook, MAX_CATEGORIES, Remark, look};
 use lopa::error::{Error, Result, nearest};
 
 /// The columns of some files, in the order of the first.
@@ -151,6 +151,24 @@ impl Table {
         None
     }
 
+    /// The words that a column holds in all files, if it holds nothing else and they are few.
+    pub fn categories(&self, at: usize) -> Option<Vec<String>> {
+        let all = &self.columns[at];
+        let mut words: Vec<String> = all.iter().flat_map(|column| &column.words).cloned().collect();
+        words.sort_unstable();
+        words.dedup();
+        let only_words = all.iter().all(|column| !column.words.is_empty());
+        (only_words && (2..=MAX_CATEGORIES).contains(&words.len())).then_some(words)
+    }
+
+    /// A column as a key of `categories`: a name that is a number would be read as one.
+    pub fn category_key(&self, at: usize) -> String {
+        match self.key(at) {
+            Value::String(name) if name.parse::<i64>().is_err() => name,
+            _ => at.to_string(),
+        }
+    }
+
     /// Refuses features that are not numbers.
     pub fn refuse_words(&self, mut features: impl Iterator<Item = usize>) -> Result<()> {
         let Some(at) = features.find(|&at| self.is_text(at)) else { return Ok(()) };
@@ -164,7 +182,8 @@ impl Table {
                 let name = self.name(at);
                 format!(
                     "if it is the label: --label {name}; if it says whose row it is: --nodes-from {name}; \
-                     else leave it out with --drop {name}, or replace it by numbers"
+                     else leave it out with --drop {name}; a column of up to {MAX_CATEGORIES} different \
+                     words alone is written as `categories`"
                 )
             }
             false => format!("{remedy}; --drop leaves the column out"),

@@ -136,7 +136,9 @@ impl Look {
         let doubtful = self.doubtful(&table, |at| is_free(at) && *at != label);
         dropped.extend(doubtful);
         let is_feature = |at: &usize| *at != label && Some(*at) != group && !dropped.contains(at);
-        table.refuse_words((0..table.width()).filter(is_feature))?;
+        let features: Vec<usize> = (0..table.width()).filter(is_feature).collect();
+        let encoded = self.categories(&table, &features);
+        table.refuse_words(features.into_iter().filter(|at| !encoded.contains(at)))?;
         self.guesses.extend(table.warnings(is_feature));
         self.data.insert("label".into(), table.key(label));
         if let Some(group) = group {
@@ -144,6 +146,28 @@ impl Look {
         }
         self.leave_out(&table, dropped);
         Ok(())
+    }
+
+    /// Lists the values of columns with a few words, which become a feature for each; returns these columns.
+    /// A column whose name says that it says whose row it is may be meant as that.
+    fn categories(&mut self, table: &Columns, features: &[usize]) -> Vec<usize> {
+        let (mut keys, mut encoded) = (Table::new(), Vec::new());
+        for &at in features {
+            let group = table.named() && GROUPS.contains(&table.name(at).to_lowercase().as_str());
+            let Some(words) = table.categories(at).filter(|_| !group) else { continue };
+            self.guesses.push(format!(
+                "categories: {} becomes a feature for each of its words, {} (else --drop)",
+                table.shown(at),
+                words.join(", ")
+            ));
+            let words = words.into_iter().map(Value::String).collect();
+            keys.insert(table.category_key(at), Value::Array(words));
+            encoded.push(at);
+        }
+        if !keys.is_empty() {
+            self.data.insert("categories".into(), Value::Table(keys));
+        }
+        encoded
     }
 
     /// The column whose name says that it says whose row it is, unless rows are divided in another way.

@@ -97,6 +97,7 @@ impl Plan {
                 "label" => "   # the column to predict",
                 "group" => "   # the column that says whose row it is; not a feature",
                 "drop" => "   # columns that are not features",
+                "categories" => "   # a feature for each of these words",
                 "features" => "   # of the widest file",
                 "zero_based" => "   # features are numbered from 0",
                 "path" if look.nodes.is_some() => "   # a file for each node",

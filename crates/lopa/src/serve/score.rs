@@ -41,14 +41,7 @@ impl Answers {
         let mut values = Vec::with_capacity(labels.len() * outputs);
         for (row, label) in labels.iter().enumerate() {
             let at = |error: Error| error.at(format!("row {}", row + 1));
-            let own = parsed(label).map_err(at)?;
-            if own.len() != outputs {
-                let found = own.len();
-                let message =
-                    format!("a row has {found} numbers, and the model predicts {outputs}");
-                return Err(at(Error::data("data/shape-mismatch", message)));
-            }
-            values.extend(own);
+            values.extend(parsed(label, outputs).map_err(at)?);
         }
         Ok(Answers::Numbers(Targets { outputs, values }))
     }

@@ -108,6 +108,59 @@ fn new_rows_are_encoded_as_those_of_training() {
     assert_eq!(rows("kind,dose,age\nc,1,35\n", true).unwrap_err().id, "data/unknown-category");
 }
 
+/// Encoded columns with names are in the order of these: `age`, `dose`, `kind`, and not in the file's.
+#[test]
+fn encoded_columns_without_names_are_not_matched_by_position() {
+    let data = one("missing = 'mean'").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new.csv");
+    std::fs::write(&path, "35,b,2\n45,a,3\n").unwrap();
+    let (columns, unnamed) = (data.columns.as_ref(), &data.unnamed);
+    let needed = Needed { features: 6, outputs: 1, fills: true, columns, unnamed };
+    let error = new_rows(&path, &needed, Named::default()).unwrap_err();
+    assert_eq!(error.id, "data/no-column");
+    assert!(error.hint.unwrap().contains("first row"));
+    // The bundled hospitals' columns are in the order of their files, which have no names.
+    let heart = load_files("name = 'heart'\nmissing = 'mean'\ntest = 0", &[]).unwrap();
+    let row = "63,1,1,145,233,1,2,150,0,2.3,3,0,6\n";
+    std::fs::write(&path, row).unwrap();
+    let (columns, unnamed) = (heart.columns.as_ref(), &heart.unnamed);
+    let needed = Needed { features: 20, outputs: 1, fills: true, columns, unnamed };
+    let found = new_rows(&path, &needed, Named::default()).unwrap();
+    let Features::Dense { values, .. } = found.features else { panic!() };
+    assert_eq!(values[..6], [63.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
+
+    // Neither are those of a test file.
+    let section = "name = 'csv'\npath = 'a.csv'\ntest_path = 'b.csv'\nlabel = -1\n\
+                   categories = { 1 = ['p', 'q'] }";
+    let named = b"z,a,ill\n1,p,no\n2,q,yes\n".to_vec();
+    let bare = b"1,p,no\n2,q,yes\n".to_vec();
+    let files = |a: &[u8], b: &[u8]| [("a.csv", a.to_vec()), ("b.csv", b.to_vec())];
+    for (a, b) in [(&named, &bare), (&bare, &named)] {
+        assert_eq!(load_files(section, &files(a, b)).unwrap_err().id, "data/no-column");
+    }
+    assert!(load_files(section, &files(&named, &named)).is_ok());
+    assert!(load_files(section, &files(&bare, &bare)).is_ok());
+}
+
+/// `missing = "mean"` fills cells of text tables, so that nothing else may advise it.
+#[test]
+fn the_advice_for_missing_values_is_for_the_place_where_they_are() {
+    let advice = |section: &str, name: &'static str, text: &[u8]| {
+        load_files(section, &[(name, text.to_vec())]).unwrap_err().hint.unwrap()
+    };
+    let libsvm = "name = 'libsvm'\npath = 'a.txt'";
+    for text in [&b"1 2:?\n0 1:1\n"[..], b"1 2:nan\n0 1:1\n"] {
+        let hint = advice(libsvm, "a.txt", text);
+        assert!(hint.contains("leave the pair out") && !hint.contains("mean"), "{hint}");
+    }
+    let numbers = "name = 'libsvm'\npath = 'a.txt'\ntarget = 'number'";
+    let hint = advice(numbers, "a.txt", b"2.5 2:1\n? 1:1\n");
+    assert!(hint.contains("rows without a label") && !hint.contains("mean"), "{hint}");
+    let hint = advice("name = 'csv'\npath = 'a.csv'", "a.csv", b"a,y\n1,p\n?,q\n");
+    assert!(hint.contains("missing = \"mean\""), "{hint}");
+}
+
 #[test]
 fn four_hospitals_are_included() {
     let load = |more: &str| load_files(&format!("name = 'heart'\n{more}"), &[]);

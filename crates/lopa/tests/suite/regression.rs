@@ -62,6 +62,19 @@ fn labels_that_are_not_numbers_are_refused() {
     assert!(error.hint.unwrap().contains("target = \"number\""));
 }
 
+/// A label with a tab in it would be two numbers, and shift the targets of all later rows.
+#[test]
+fn a_label_is_as_many_numbers_as_there_are_columns_of_them() {
+    let text = "a,y\n1,2.5\n2,\"3\t4\"\n3,5\n";
+    let section = "name = 'csv'\npath = 'a.csv'\ntarget = 'number'\ntest = 0";
+    let error = load_files(section, &[("a.csv", text.as_bytes().to_vec())]).unwrap_err();
+    assert_eq!(error.id, "data/bad-label");
+    assert!(error.message.contains("is 2 numbers"), "{}", error.message);
+    let labels = ["1.5".to_string(), "3\t4".to_string()];
+    let answers = lopa::serve::Answers::new(&labels, &[], Target::Numbers(1)).unwrap_err();
+    assert_eq!(answers.id, "data/bad-label");
+}
+
 /// Numbers of three nodes; the moments of all rows are not those of any node.
 fn own(more: &str) -> Result<Data> {
     let folder = tempfile::tempdir().unwrap();
