@@ -26,6 +26,8 @@ _COLUMNS = [
     ("holdout_accuracy", "accuracy, own rows", ".3f"),
     ("test_accuracy", "test accuracy", ".3f"),
     ("own_test_accuracy", "own classes", ".3f"),
+    ("holdout_concordance", "concordance, own rows", ".3f"),
+    ("test_concordance", "test concordance", ".3f"),
     ("loss", "loss", ".4g"),
     ("phi", "Φ", ".4g"),
     ("grad_phi_sq", "|∇Φ|²", ".3g"),

@@ -174,6 +174,7 @@ impl Fit<'_, '_> {
             features: self.data.train.cols(),
             classes: self.data.classes.clone(),
             outputs: self.data.outputs.clone(),
+            survival: self.data.survival,
             columns: None,
             unnamed: Default::default(),
             diverged: false,
@@ -261,6 +262,9 @@ pub fn personal<'py>(
         let rows = features.rows();
         let (labels, targets) = match model.about.target() {
             Target::Classes(classes) => (arrays::numbered(&labels, classes, rows, "labels")?, None),
+            Target::Survival => {
+                return Err(Error::config("config/no-meaning", "estimators predict no risks"));
+            }
             Target::Numbers(outputs) => {
                 let values = arrays::doubles(&labels)?;
                 if values.len() != rows * outputs || !values.iter().all(|v| v.is_finite()) {
@@ -286,6 +290,7 @@ pub fn personal<'py>(
                 },
                 classes: about.classes,
                 outputs: about.outputs,
+                survival: false,
                 scaling,
                 columns: None,
                 unnamed: Default::default(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lopa::error::{Error, Result};
 use lopa::folder::RunReader;
-use lopa::folder::model::{About, Model};
+use lopa::folder::model::Model;
 use lopa::store::output;
 use lopa_report::html::Report;
 use lopa_report::pictures::{Styles, View, curves, networks};
@@ -67,8 +67,7 @@ pub fn model_about(py: Python, path: PathBuf) -> PyResult<(usize, Vec<String>, V
         let model = Model::load(&path)?;
         let predicts = model.predictor(0, &registries().problems).is_ok();
         let nodes = (0..model.x.len()).map(|node| model.name(node)).collect();
-        let About { features, classes, outputs, .. } = model.about;
-        let predictions = if outputs.is_empty() { classes } else { outputs };
+        let (features, predictions) = (model.about.features, model.about.predictions());
         Ok((if predicts { features } else { 0 }, predictions, nodes))
     });
     read.map_err(|error| raise(py, error))

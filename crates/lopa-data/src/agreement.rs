@@ -45,7 +45,7 @@ impl Told {
             None => Moments::default(),
         };
         let target = match (preparation.agreed(), train.targets()) {
-            (Some(_), Some(targets)) => TargetMoments::of(targets),
+            (Some(_), Some(targets)) if preparation.scales_numbers() => TargetMoments::of(targets),
             _ => TargetMoments::default(),
         };
         Told { columns, moments, unlisted, target }
@@ -185,7 +185,7 @@ impl Agreement {
                     None => Moments::joined(&moments).ok_or_else(garbled)?,
                 };
                 let scaling = joined.scaling(method, listed, columns.len())?;
-                let target = match preparation.predicts_numbers() {
+                let target = match preparation.scales_numbers() {
                     true => {
                         let each: Vec<_> = told.iter().map(|told| told.target.clone()).collect();
                         TargetMoments::joined(&each).ok_or_else(garbled)?.scaling()
@@ -222,7 +222,8 @@ impl Data {
             let scaling = match &agreement.scaling {
                 Some(scaling) => scaling.clone(),
                 None => {
-                    let target = train.2.as_ref().map(TargetScaling::of).unwrap_or_default();
+                    let targets = train.2.as_ref().filter(|_| preparation.scales_numbers());
+                    let target = targets.map(TargetScaling::of).unwrap_or_default();
                     Scaling { target, ..preparation.own_scaling(&train.0)? }
                 }
             };

@@ -103,7 +103,7 @@ impl Preparation {
         // Missing values are filled by a node's own means, and numbers to predict are scaled by its own
         // moments unless all agree.
         self.missing.is_some()
-            || self.predicts_numbers() && self.agreed().is_none()
+            || self.scales_numbers() && self.agreed().is_none()
             || own && !matches!(self.method(), Method::None | Method::Log | Method::Row)
     }
 

@@ -41,9 +41,7 @@ pub use encoding::Encoded;
 pub use features::{Features, Samples, Stock};
 pub use given::{Given, MomentsOf, Whose};
 pub use labels::{Unlisted, check_spelling};
-pub use look::{
-    CellKind, ColumnLook, LabelLook, Look, MAX_CATEGORIES, MAX_DISTINCT, look,
-};
+pub use look::{CellKind, ColumnLook, LabelLook, Look, MAX_CATEGORIES, MAX_DISTINCT, look};
 pub use moments::{Moments, means};
 pub use origin::{Origin, origins};
 pub use own::{Own, each as each_own, load as load_own};
@@ -58,7 +56,7 @@ pub use source::{
 };
 
 use stored::Stored;
-pub use target::{RANGES, Target, TargetScaling, Targets, parsed as parsed_label};
+pub use target::{RANGES, SURVIVAL, Target, TargetScaling, Targets, parsed as parsed_label};
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -290,6 +288,8 @@ pub struct Data {
     pub classes: Vec<String>,
     /// The names of the numbers to predict; none where labels are classes.
     pub outputs: Vec<String>,
+    /// Whether these are a time and an event.
+    pub survival: bool,
     /// How raw features were scaled, so that a saved model can be applied to new raw ones.
     pub scaling: Scalings,
     /// The names of the columns, if the source has any.
@@ -308,6 +308,7 @@ impl Data {
     pub fn target(&self) -> Target {
         match self.outputs.len() {
             0 => Target::Classes(self.classes.len()),
+            _ if self.survival => Target::Survival,
             outputs => Target::Numbers(outputs),
         }
     }
@@ -316,7 +317,7 @@ impl Data {
     pub fn strata(&self) -> usize {
         match self.target() {
             Target::Classes(classes) => classes,
-            Target::Numbers(_) => RANGES,
+            Target::Numbers(_) | Target::Survival => RANGES,
         }
     }
 }

@@ -128,7 +128,9 @@ pub fn load(
     let whole = here == (0..nodes.len());
     let own = Some(Own { here, told: told.clone(), settled: false, unlisted: out, fills });
     let (scaling, left_out) = (Scalings::default(), Vec::new());
-    let mut data = Data { train, test, classes, outputs, scaling, columns, unnamed, own, left_out };
+    let survival = preparation.predicts_survival();
+    let mut data =
+        Data { train, test, classes, outputs, survival, scaling, columns, unnamed, own, left_out };
     if whole {
         data.settle(&Agreement::of(&told, preparation)?, preparation)?;
     }

@@ -26,7 +26,7 @@ fn is_template(source: &Choice<SourceBuild>) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Preparation {
-    /// What labels are: names of classes, which is the default, or numbers to predict.
+    /// What labels are: names of classes, which is the default, numbers to predict, or a time and an event.
     pub target: Option<TargetKind>,
     /// How cells of text tables without a value are filled; by default they are refused, as NaN in arrays
     /// always is.
@@ -64,6 +64,8 @@ pub enum TargetKind {
     Class,
     /// Numbers to predict; a source may have several columns of them.
     Number,
+    /// A time, and whether an event was seen then: two columns, the second 0 or 1.
+    Survival,
 }
 
 /// How missing values are filled.
@@ -120,7 +122,7 @@ const SAMPLES: u64 = 1;
 impl Params for Preparation {
     fn check(&self) -> Result<(), Fault> {
         let numbers = self.predicts_numbers();
-        let must = "left out where labels are numbers (`target = \"number\"`)";
+        let must = "left out where labels are numbers (`target = \"number\"` or `\"survival\"`)";
         Fault::unless(!numbers || self.classes.is_none(), "classes", "[…]", must)?;
         let none = self.classes.as_ref().is_some_and(Vec::is_empty);
         Fault::unless(!none, "classes", "[]", "left out or name a class")?;
@@ -139,9 +141,19 @@ impl Params for Preparation {
 }
 
 impl Preparation {
-    /// Whether labels are numbers to predict.
+    /// Whether labels are numbers, and not classes.
     pub fn predicts_numbers(&self) -> bool {
+        self.target.is_some_and(|target| target != TargetKind::Class)
+    }
+
+    /// Whether labels are numbers that are scaled: times and events are not.
+    pub fn scales_numbers(&self) -> bool {
         self.target == Some(TargetKind::Number)
+    }
+
+    /// Whether labels are times and events.
+    pub fn predicts_survival(&self) -> bool {
+        self.target == Some(TargetKind::Survival)
     }
 
     /// Takes the keys of preparation out of a section and leaves those of the source.
@@ -216,6 +228,9 @@ pub fn load(source: &SourceBuild, preparation: &Preparation, place: &Where) -> R
 pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
     if preparation.predicts_numbers() {
         let mut data = prepare_kept(raw, &[], preparation, seed)?;
+        if !preparation.scales_numbers() {
+            return Ok(data);
+        }
         let target = data.train.targets().map(TargetScaling::of).unwrap_or_default();
         data.train = data.train.with_scaled_targets(&target);
         data.test = data.test.with_scaled_targets(&target);
@@ -258,7 +273,14 @@ fn prepare_kept(
         return Err(error);
     }
     let numbers = preparation.predicts_numbers();
-    let of = |part: &Part| numbers.then(|| Targets::of(&raw, part)).transpose();
+    let of = |part: &Part| -> Result<Option<Targets>> {
+        let targets = numbers.then(|| Targets::of(&raw, part)).transpose()?;
+        match &targets {
+            Some(targets) if preparation.predicts_survival() => targets.check_survival()?,
+            _ => {}
+        }
+        Ok(targets)
+    };
     let (targets, test_targets) = (of(&raw.train)?, raw.test.as_ref().map(of).transpose()?);
     let test_targets = test_targets.unwrap_or_else(|| targets.clone());
     let mut number = vec![numbers.then_some(0); raw.classes.len()];
@@ -334,7 +356,8 @@ fn prepare_kept(
     let outputs = if numbers { raw.output_names() } else { Vec::new() };
     let Raw { columns, unnamed, .. } = raw;
     let (own, left_out) = (None, Vec::new());
-    Ok(Data { train, test, classes, outputs, scaling, columns, unnamed, own, left_out })
+    let survival = preparation.predicts_survival();
+    Ok(Data { train, test, classes, outputs, survival, scaling, columns, unnamed, own, left_out })
 }
 
 /// The indices of the chosen classes.

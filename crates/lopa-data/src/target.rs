@@ -15,19 +15,25 @@ pub enum Target {
     Classes(usize),
     /// This many numbers.
     Numbers(usize),
+    /// A time, and whether an event was seen then: 1, or 0 if it is later or never.
+    Survival,
 }
 
 impl Target {
-    /// The numbers of a prediction: a probability for each class, or a number for each output.
+    /// The numbers of a prediction: a probability for each class, a number for each output, or a risk.
     pub fn width(self) -> usize {
         match self {
             Target::Classes(count) | Target::Numbers(count) => count,
+            Target::Survival => 1,
         }
     }
 }
 
 /// The ranges of values that stand for classes where rows are dealt or held out by class.
 pub const RANGES: usize = 10;
+
+/// The labels of a row with a time and an event.
+pub const SURVIVAL: usize = 2;
 
 /// The numbers to predict.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +60,32 @@ impl Targets {
             values.extend(known.iter().flatten());
         }
         Ok(Targets { outputs: raw.outputs, values })
+    }
+
+    /// Refuses rows that are not a time and whether an event was seen then.
+    pub fn check_survival(&self) -> Result<()> {
+        if self.outputs != SURVIVAL {
+            let message = "`target = \"survival\"` needs a time and an event";
+            return Err(Error::data("data/bad-label", message)
+                .hint("name both columns: `label = [\"time\", \"event\"]`"));
+        }
+        let fits = |row: &[f64]| row[0] >= 0.0 && (row[1] == 0.0 || row[1] == 1.0);
+        let Some(row) = self.values.chunks_exact(SURVIVAL).position(|row| !fits(row)) else {
+            return Ok(());
+        };
+        let [time, event] = [self.row(row)[0], self.row(row)[1]];
+        let (message, hint) = match time < 0.0 {
+            true => {
+                (format!("the time {time} is negative"), "times count from the start of each row")
+            }
+            false => (
+                format!("the event {event} is neither 0 nor 1"),
+                "write 1 where the event was seen at the time, and 0 where the row was last seen \
+                 without it; `label` lists the time first",
+            ),
+        };
+        let place = format!("row {} of the labels", row + 1);
+        Err(Error::data("data/bad-label", message).at(place).hint(hint))
     }
 
     /// The numbers of a row.
@@ -117,7 +149,8 @@ pub fn parsed(label: &str, outputs: usize) -> Result<Vec<f64>> {
         true => Ok(numbers),
         false => {
             let (found, shown) = (numbers.len(), label.replace(SEPARATOR, " "));
-            let message = format!("the label `{shown}` is {found} numbers, and {outputs} is needed");
+            let message =
+                format!("the label `{shown}` is {found} numbers, and {outputs} is needed");
             Err(Error::data("data/bad-label", message)
                 .hint("a label is one number, or one for each column that `label` lists"))
         }

@@ -46,7 +46,7 @@ pub const COSTS: [Quantity; 9] = [
 ];
 
 /// Known measures, in menu order. Formulas are not broken between lines.
-pub const MEASURES: [Quantity; 44] = [
+pub const MEASURES: [Quantity; 47] = [
     measure("loss", "Loss", true, Better::Less),
     measure("holdout_accuracy", "Accuracy on own held-out rows", false, Better::More),
     measure("train_accuracy", "Training accuracy", false, Better::More),
@@ -64,6 +64,9 @@ pub const MEASURES: [Quantity; 44] = [
     measure("test_r2", "Test R²", false, Better::More),
     measure("test_rmse", "Test RMSE", false, Better::Less),
     measure("test_mae", "Test MAE", false, Better::Less),
+    measure("holdout_concordance", "Concordance on own held-out rows", false, Better::More),
+    measure("train_concordance", "Training concordance", false, Better::More),
+    measure("test_concordance", "Test concordance", false, Better::More),
     measure("holdout_r2_of_mean", "R² of the mean on own held-out rows", false, Better::Neither),
     measure(
         "holdout_rmse_of_mean",

@@ -1,6 +1,7 @@
 //! The scalar type, functions with the same bits everywhere, random numbers, step sizes, conjugate gradients, exact sums,
 //! ranks, errors of predictions, threads, scratch memory, and formatting of numbers.
 
+pub mod concordance;
 pub mod conjugate;
 pub mod errors;
 pub mod exact;

@@ -60,7 +60,7 @@ pub fn adapt(args: &AdaptArgs, program: &Program) -> Result<ExitCode> {
     let answers = answers.map_err(|error| error.at(place()))?;
     let unknown = match &answers {
         Answers::Classes(truth) => truth.unknown.first(),
-        Answers::Numbers(_) => None,
+        Answers::Numbers(_) | Answers::Survival(_) => None,
     };
     if let Some(label) = unknown {
         let message = format!("the model does not know the class `{label}`");
@@ -98,7 +98,7 @@ fn show_all(found: &Adapted, answers: &Answers, args: &AdaptArgs, output: &Outpu
     ];
     let majority = match answers {
         Answers::Classes(truth) => truth.majority(),
-        Answers::Numbers(_) => None,
+        Answers::Numbers(_) | Answers::Survival(_) => None,
     };
     if output.json() {
         let mut document = json!({
@@ -116,6 +116,7 @@ fn show_all(found: &Adapted, answers: &Answers, args: &AdaptArgs, output: &Outpu
             document[name] = match score {
                 AnyScore::Classes(score) => show::to_json(score, classes),
                 AnyScore::Numbers { errors, .. } => numbers::to_json(*errors),
+                AnyScore::Survival { concordance, .. } => json!({ "concordance": concordance }),
             };
         }
         if let AnyScore::Numbers { of_mean, .. } = all[0].2 {
@@ -126,12 +127,16 @@ fn show_all(found: &Adapted, answers: &Answers, args: &AdaptArgs, output: &Outpu
         let heads: Vec<&str> = match answers {
             Answers::Classes(_) => show::heads().collect(),
             Answers::Numbers(_) => numbers::HEADS.to_vec(),
+            Answers::Survival(_) => vec!["concordance"],
         };
         let head: Vec<&str> = std::iter::once("model").chain(heads).collect();
         let line = |(_, name, score): &(&str, &str, &AnyScore)| {
             let cells: Vec<String> = match score {
                 AnyScore::Classes(score) => show::cells(score).collect(),
                 AnyScore::Numbers { errors, .. } => numbers::cells(*errors),
+                AnyScore::Survival { concordance, .. } => {
+                    vec![concordance.map_or("–".into(), |share| format!("{share:.4}"))]
+                }
             };
             std::iter::once(name.to_string()).chain(cells).collect()
         };

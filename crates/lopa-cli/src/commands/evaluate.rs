@@ -4,6 +4,7 @@ pub mod numbers;
 mod reevaluate;
 mod share;
 pub mod show;
+mod survival;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -75,7 +76,7 @@ fn on_new_rows(args: &EvaluateArgs, input: &Path, program: &Program) -> Result<E
     let shares = Shares::of(&models[0], &asked, output)?;
     warn_of_unknown(&shares, output);
     let mut results: Vec<(&Model, show::Scores)> = Vec::new();
-    let mut errors_found = Vec::new();
+    let (mut errors_found, mut ranked) = (Vec::new(), Vec::new());
     for model in &models {
         let score = |Share { node, rows }: &Share| {
             let problems = &program.registries.problems;
@@ -90,6 +91,9 @@ fn on_new_rows(args: &EvaluateArgs, input: &Path, program: &Program) -> Result<E
                 AnyScore::Numbers { rows, errors, of_mean } => {
                     errors_found.push((model, numbers::Line { node, rows, errors, of_mean }));
                 }
+                AnyScore::Survival { rows, events, concordance } => {
+                    ranked.push((model, survival::Line { node, rows, events, concordance }));
+                }
             }
         }
         results.push((model, of_classes));
@@ -98,6 +102,14 @@ fn on_new_rows(args: &EvaluateArgs, input: &Path, program: &Program) -> Result<E
         match output.json() {
             true => output.document(&numbers::described(&errors_found, &shares)),
             false => output.text(&numbers::table(&errors_found, output)),
+        }
+        note_rows(&shares, input, output);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !ranked.is_empty() {
+        match output.json() {
+            true => output.document(&survival::described(&ranked, &shares)),
+            false => output.text(&survival::table(&ranked, output)),
         }
         note_rows(&shares, input, output);
         return Ok(ExitCode::SUCCESS);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lopa::data::{Named, NewRows, Target, new_rows, parsed_label};
+use lopa::data::{Named, NewRows, SURVIVAL, Target, new_rows, parsed_label};
 use lopa::error::{Error, Kind, Result, nearest};
 use lopa::folder::RunReader;
 use lopa::folder::model::{About, Model};
@@ -261,6 +261,7 @@ fn check_guess(rows: &NewRows, about: &About, input: &Path, output: &Output) -> 
         Target::Numbers(outputs) => {
             labels.iter().position(|label| parsed_label(label, outputs).is_err())
         }
+        Target::Survival => labels.iter().position(|label| parsed_label(label, SURVIVAL).is_err()),
     };
     let Some(row) = strange else {
         output.note(

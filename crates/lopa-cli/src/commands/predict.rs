@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use lopa::config::Registry;
-use lopa::data::NewRows;
+use lopa::data::{NewRows, Target};
 use lopa::error::{Error, Result};
 use lopa::folder::model::{About, Model};
 use lopa::problem::AnyProblem;
@@ -46,7 +46,11 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     let kind = args.out.as_deref().map(|path| Kind::of(path, output)).transpose()?;
     let model = one_model(&args.model, output)?;
-    let About { classes, outputs, .. } = &model.about;
+    let About { classes, .. } = &model.about;
+    let outputs = match model.about.target() {
+        Target::Classes(_) => Vec::new(),
+        _ => model.about.predictions(),
+    };
     if args.probabilities && !outputs.is_empty() {
         let message = "the model predicts numbers, which have no probabilities";
         return Err(Error::config("config/no-meaning", message)
@@ -61,7 +65,7 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     };
     let found = by_node(&model, &nodes, &rows, &program.registries.problems)?;
     let predicted = decide(&found, classes.len());
-    let said = Predictions { classes, outputs, predicted: &predicted, found: &found };
+    let said = Predictions { classes, outputs: &outputs, predicted: &predicted, found: &found };
     match (&args.out, kind) {
         (Some(path), Some(kind)) => {
             let text = match kind {

@@ -40,7 +40,7 @@ fn limits(experiment: &Experiment) -> String {
 
 /// Columns: name in rows, head, format of mean and spread. Only those that fit a terminal; scripts
 /// receive all.
-const COLUMNS: [(&str, &str, Style); 19] = [
+const COLUMNS: [(&str, &str, Style); 21] = [
     ("holdout_accuracy", "accuracy, own rows", Style::Share),
     ("test_accuracy", "test accuracy", Style::Share),
     ("own_test_accuracy", "own classes", Style::Share),
@@ -50,6 +50,8 @@ const COLUMNS: [(&str, &str, Style); 19] = [
     ("test_r2", "test R²", Style::Share),
     ("test_rmse", "test RMSE", Style::Spread),
     ("test_mae", "test MAE", Style::Spread),
+    ("holdout_concordance", "concordance, own rows", Style::Share),
+    ("test_concordance", "test concordance", Style::Share),
     ("loss", "loss", Style::Spread),
     ("grad_phi_sq", "|∇Φ|²", Style::Mean),
     ("consensus", "consensus", Style::Mean),
@@ -160,8 +162,9 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome], manifest: &Manifes
 fn unjudged(experiment: &Experiment, outcomes: &[Outcome]) -> &'static str {
     let has = |name: &str| outcomes.iter().any(|outcome| outcome.row.value(name).is_some());
     let grouped = experiment.data.as_ref().is_some_and(|spec| spec.partition.name == "group");
-    let judged = has("holdout_accuracy") || has("holdout_r2");
-    match grouped && (has("test_accuracy") || has("test_r2")) && !judged {
+    let any = |names: [&str; 3]| names.into_iter().any(has);
+    let judged = any(["holdout_accuracy", "holdout_r2", "holdout_concordance"]);
+    match grouped && any(["test_accuracy", "test_r2", "test_concordance"]) && !judged {
         true => {
             " Test rows are those of all nodes: `holdout = 0.2` in `[data]` judges each node on its own."
         }

@@ -25,9 +25,11 @@ mod privacy;
 mod program;
 mod regression;
 mod resume;
+mod reweighting;
 mod runs;
 mod share;
 mod stats;
+mod survival;
 #[cfg(feature = "paper")]
 mod theory;
 mod walk;

@@ -141,6 +141,12 @@ pub trait Bilevel<T: Real>: Send {
         Err("this problem has no form that a device knows")
     }
 
+    /// Whether f and g on a batch are means over its samples; else they may be of the batch as a whole, and
+    /// a minibatch estimates a function of batches of its size.
+    fn adds_up(&self) -> bool {
+        true
+    }
+
     /// How f and g are made of single rows, for runs with `[privacy]`; or the reason why they are not.
     fn row_sums(&self) -> Result<private::RowSums, &'static str> {
         Err("it does not say how its functions are made of single rows")

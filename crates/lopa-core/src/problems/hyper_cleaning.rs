@@ -16,7 +16,7 @@ use std::ops::Range;
 use super::affine::Affine;
 use super::linear::Linear;
 use super::local::{draws, training};
-use super::loss::{LossKeys, LossName, sigmoid};
+use super::loss::{LossKeys, LossName, sigmoid, unfit};
 use super::losses::{Goals, Losses};
 use super::{Local, Scale};
 use crate::data::{Samples, Target};
@@ -41,7 +41,8 @@ params! {
         validation: f64 = 0.2, share;
         /// What multiplies the mean losses.
         scale: Scale = Scale::Mean;
-        /// The loss; by default `softmax` for classes and `squared` for numbers.
+        /// The loss; by default `softmax` for classes and `squared` for numbers. Not `cox`, in which a row has no
+        /// term of its own to weigh.
         loss: Option<LossName> = None;
         /// Where `huber` becomes linear, in deviations of the target (1).
         delta: Option<f64> = None, positive;
@@ -56,6 +57,10 @@ impl Options {
 
     fn model<T: Real>(&self, inputs: usize, target: Target) -> Result<Linear<T>> {
         let (loss, outputs) = self.loss().fit(target)?;
+        loss.alone().map_err(|why| {
+            let message = format!("`hyper-cleaning` weighs the loss of each row, and {why}");
+            unfit(message, "choose the problem `hyperparameter` or `representation`")
+        })?;
         Ok(Linear::new(Affine { inputs, outputs, bias: true }, loss))
     }
 }

@@ -7,6 +7,7 @@
 //! two classes:   ℓ = log(1 + e^{−b sᵀθ}),  b = +1 for class 0, −1 for class 1,  θ has d entries
 //! C classes:     ℓ = softmax cross-entropy, θ[q C + class],  θᵀ diag(eˣ) θ = Σ_q e^{x_q} Σ_c θ_qc²
 //! K numbers:     ℓ = ½ |sᵀθ − t|² or Huber's, θ[q K + output]: ridge regression
+//! survival:      Cox's partial likelihood of the risk score sᵀθ, as in `cox`; a bias has no effect
 //! ```
 //!
 //! There is no ½ before the regulariser and no bias, as in the paper's experiment; hence
@@ -50,7 +51,8 @@ params! {
         /// Whether the model has a bias, with a strength of its own.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         bias: bool = false;
-        /// The loss; by default `logistic` for two classes, `softmax` for more and `squared` for numbers.
+        /// The loss; by default `logistic` for two classes, `softmax` for more, `squared` for numbers and `cox`
+        /// for survival.
         loss: Option<LossName> = None;
         /// Where `huber` becomes linear, in deviations of the target (1).
         delta: Option<f64> = None, positive;
@@ -260,8 +262,13 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
         Ok(Form::Linear { inner, outer, columns: self.model.columns() })
     }
 
+    fn adds_up(&self) -> bool {
+        self.model.kind().adds_up()
+    }
+
     /// The regularisation is that of x, and rows have no part in it: nor in ∇_x.
     fn row_sums(&self) -> Result<RowSums, &'static str> {
+        self.model.kind().alone()?;
         Ok(RowSums { depend: &[GradThetaG, HessG, GradThetaF], common: false })
     }
 
@@ -288,6 +295,9 @@ impl<T: Real> SingleLevel<T> for Hyperparameter<T> {
 impl<T: Real> Shortcuts<T> for Hyperparameter<T> {
     /// 2e^{x_q} + c · mean of s_q² · mean of ∂²ℓ/∂z_c², as if the last two were independent.
     fn hess_diagonal(&mut self, at: At<T>) -> Option<Vec<T>> {
+        if !self.adds_up() {
+            return None;
+        }
         self.find_strengths(at.x);
         let curvatures =
             self.model.mean_curvatures(&self.inner.samples, at.theta, self.inner.every());

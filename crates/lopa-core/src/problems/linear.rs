@@ -8,6 +8,7 @@
 //! the r-th.
 
 use super::affine::{Affine, Rows};
+use super::cox::RiskSets;
 use super::loss::{Goal, Loss};
 use crate::math::real::{Real, dot};
 use crate::problem::predictor::Layer;
@@ -29,13 +30,13 @@ pub struct Room<T> {
     tangents: Vec<T>,
     back: Vec<T>,
     scratch: Vec<T>,
+    risk: RiskSets<T>,
 }
 
 impl<T: Real> Linear<T> {
     /// A model of the given shape, with as many columns as the loss has.
     pub fn new(map: Affine, loss: Loss) -> Linear<T> {
-        let [scores, spent, tangents, back, scratch] = std::array::from_fn(|_| Vec::new());
-        Linear { map, loss, room: Room { scores, spent, tangents, back, scratch } }
+        Linear { map, loss, room: Room::default() }
     }
 
     /// Its loss.
@@ -64,13 +65,11 @@ impl<T: Real> Linear<T> {
         rows: &impl Rows<T>,
         theta: &[T],
         each: impl Fn(usize) -> (Goal<'a, T>, T),
-        mut f: impl FnMut(usize, T),
+        f: impl FnMut(usize, T),
     ) {
         self.map.apply(rows, theta, &mut self.room.scores);
-        for (r, z) in self.room.scores.chunks_exact(self.map.outputs).enumerate() {
-            let (goal, weight) = each(r);
-            f(r, weight * self.loss.value(z, goal));
-        }
+        let Room { scores, risk, .. } = &mut self.room;
+        self.loss.values(scores, self.map.outputs, each, risk, f);
     }
 
     /// Σ_r w_r ℓ_r(θ).
@@ -190,7 +189,8 @@ impl<T: Real> Linear<T> {
 
     /// scores ← w_r ∇ℓ(z_r), from the scores z.
     fn find_slopes<'a>(&mut self, each: impl Fn(usize) -> (Goal<'a, T>, T)) {
-        self.loss.slopes(&mut self.room.scores, self.map.outputs, each);
+        let Room { scores, risk, .. } = &mut self.room;
+        self.loss.slopes(scores, self.map.outputs, each, risk);
     }
 
     /// tangents ← w_r ∇²ℓ(z_r) a_r with a = s V + v_b, from the scores z, which are kept.
@@ -200,9 +200,9 @@ impl<T: Real> Linear<T> {
         v: &[T],
         each: impl Fn(usize) -> (Goal<'a, T>, T),
     ) {
-        let Room { scores, spent, tangents, .. } = &mut self.room;
+        let Room { scores, spent, tangents, risk, .. } = &mut self.room;
         self.map.apply(rows, v, tangents);
         spent.clone_from(scores);
-        self.loss.curves(spent, tangents, self.map.outputs, each);
+        self.loss.curves(spent, tangents, self.map.outputs, each, risk);
     }
 }

@@ -6,6 +6,7 @@ use super::data;
 use super::loss::decide;
 use crate::data::{Data, Samples, Target};
 use crate::error::{Error, Result};
+use crate::math::concordance::{Seen, concordance};
 use crate::math::errors::Errors;
 use crate::math::parallel;
 use crate::math::random::{Purpose, Stream};
@@ -101,7 +102,7 @@ impl<T: Real> Local<T> {
     }
 
     /// The measures of a model, from the scores that it gives to samples: accuracies of classes, errors of
-    /// numbers.
+    /// numbers, concordance of risks.
     pub fn measures(&self, mut scores: impl FnMut(&Samples<T>) -> Vec<T>) -> Vec<(String, f64)> {
         let mut said = |samples: &Samples<T>| match samples.is_empty() {
             true => Vec::new(),
@@ -111,7 +112,21 @@ impl<T: Real> Local<T> {
         match self.target {
             Target::Classes(classes) => self.accuracies(classes, said),
             Target::Numbers(outputs) => self.errors(outputs, said),
+            Target::Survival => self.concordances(said),
         }
+    }
+
+    /// The concordance of risk scores with times and events, on the same samples as the errors of numbers;
+    /// none where no two samples can be compared.
+    fn concordances(&self, scores: [Vec<T>; 3]) -> Vec<(String, f64)> {
+        let sets = [("train", &self.train), ("test", &self.test), ("holdout", &self.holdout)];
+        let of = |((name, samples), scores): ((&str, &Samples<T>), &Vec<T>)| {
+            let seen = |row: &[f64]| Seen { time: row[0], event: row[1] > 0.5 };
+            let seen: Vec<Seen> = targets(samples).map(seen).collect();
+            let risks: Vec<f64> = scores.iter().map(|&score| score.to_f64()).collect();
+            Some((format!("{name}_concordance"), concordance(&seen, &risks)?))
+        };
+        sets.into_iter().zip(&scores).filter_map(of).collect()
     }
 
     /// `train_accuracy`; with a test set `test_accuracy` on all of it and `own_test_accuracy` on the

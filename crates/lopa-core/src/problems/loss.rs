@@ -5,12 +5,14 @@
 //! softmax    C columns     ℓ = log Σ_c e^{z_c} − z_y
 //! squared    K columns     ℓ = ½ Σ_o (z_o − t_o)²
 //! huber      K columns     ℓ = Σ_o H(z_o − t_o),    H(r) = r²/2 where |r| ≤ δ, else δ (|r| − δ/2)
+//! cox        one column    Cox's partial likelihood, of all rows together: see `cox`
 //! ```
 //!
 //! Sums over a batch carry a weight for every example: `each(r)` is the goal and the weight of the r-th.
 
 use lopa_kernels::Level;
 
+use super::cox::RiskSets;
 use crate::choices;
 use crate::data::Target;
 use crate::error::{Error, Fault, Result};
@@ -28,6 +30,8 @@ choices! {
         Logistic,
         /// The cross-entropy of a softmax, for classes.
         Softmax,
+        /// Cox's partial likelihood, for a time and whether an event was seen then.
+        Cox,
     }
 }
 
@@ -63,6 +67,7 @@ impl LossKeys {
             Target::Classes(2) => self.of_two,
             Target::Classes(_) => LossName::Softmax,
             Target::Numbers(_) => LossName::Squared,
+            Target::Survival => LossName::Cox,
         };
         let name = self.loss.unwrap_or(usual);
         let delta = self.delta.unwrap_or(DELTA);
@@ -71,6 +76,16 @@ impl LossKeys {
             (LossName::Huber, Target::Numbers(outputs)) => Ok((Loss::Huber(delta), outputs)),
             (LossName::Softmax, Target::Classes(classes)) => Ok((Loss::Softmax, classes)),
             (LossName::Logistic, Target::Classes(2)) => Ok((Loss::Logistic, 1)),
+            (LossName::Cox, Target::Survival) => Ok((Loss::Cox, 1)),
+            (LossName::Cox, _) => Err(unfit(
+                "`loss = \"cox\"` is for a time and whether an event was seen then".into(),
+                "write `target = \"survival\"` and `label = [\"time\", \"event\"]` in [data], or leave \
+                 `loss` out",
+            )),
+            (_, Target::Survival) => Err(unfit(
+                "this `loss` is not for a time and whether an event was seen then".into(),
+                "write `loss = \"cox\"`, or leave `loss` out",
+            )),
             (LossName::Logistic, Target::Classes(classes)) => Err(unfit(
                 format!("`loss = \"logistic\"` is for two classes, and the data has {classes}"),
                 "write `loss = \"softmax\"`, or leave `loss` out",
@@ -89,7 +104,8 @@ impl LossKeys {
     }
 }
 
-fn unfit(message: String, hint: &str) -> Error {
+/// The error for a loss that does not fit the target or the problem.
+pub(super) fn unfit(message: String, hint: &str) -> Error {
     Error::config("config/unfit-loss", message).hint(hint)
 }
 
@@ -111,12 +127,24 @@ impl<'a, T> Goal<'a, T> {
         }
     }
 
+    /// The time, where the goal is a time and an event.
+    pub(super) fn time(self) -> Option<&'a T> {
+        self.numbers().first()
+    }
+
     /// The numbers; none if the goal is a class.
     fn numbers(self) -> &'a [T] {
         match self {
             Goal::Class(_) => &[],
             Goal::Numbers(numbers) => numbers,
         }
+    }
+}
+
+impl<T: Real> Goal<'_, T> {
+    /// Whether an event was seen, where the goal is a time and an event.
+    pub(super) fn event(self) -> bool {
+        self.numbers().get(1).is_some_and(|&event| event > half())
     }
 }
 
@@ -131,6 +159,8 @@ pub enum Loss {
     Squared,
     /// The same, linear beyond this distance.
     Huber(f64),
+    /// Of times and events, on one column; all rows together.
+    Cox,
 }
 
 impl Loss {
@@ -138,11 +168,44 @@ impl Loss {
     pub fn then(self) -> Then {
         match self {
             Loss::Logistic | Loss::Softmax => Then::Softmax,
-            Loss::Squared | Loss::Huber(_) => Then::Nothing,
+            Loss::Squared | Loss::Huber(_) | Loss::Cox => Then::Nothing,
         }
     }
 
-    /// ℓ(z), finite for every finite z.
+    /// Whether the loss of rows is the sum of their own losses.
+    pub fn adds_up(self) -> bool {
+        self != Loss::Cox
+    }
+
+    /// Refuses a loss of all rows together, where rows must have terms of their own.
+    pub fn alone(self) -> Result<(), &'static str> {
+        match self.adds_up() {
+            true => Ok(()),
+            false => Err(
+                "Cox's likelihood is of all rows together: the part of a row depends on the others at risk",
+            ),
+        }
+    }
+
+    /// Calls `f(r, w_r ℓ(z_r))` for every row, `width` columns each.
+    pub fn values<'a, T: Real>(
+        self,
+        scores: &[T],
+        width: usize,
+        each: impl Fn(usize) -> (Goal<'a, T>, T),
+        risk: &mut RiskSets<T>,
+        mut f: impl FnMut(usize, T),
+    ) {
+        if self == Loss::Cox {
+            return risk.losses(scores, each, f);
+        }
+        for (r, z) in scores.chunks_exact(width).enumerate() {
+            let (goal, weight) = each(r);
+            f(r, weight * self.value(z, goal));
+        }
+    }
+
+    /// ℓ(z) of a row alone, finite for every finite z.
     pub fn value<T: Real>(self, z: &[T], goal: Goal<T>) -> T {
         match self {
             Loss::Logistic => softplus(if goal.class() == 0 { -z[0] } else { z[0] }),
@@ -162,6 +225,8 @@ impl Loss {
                 };
                 z.iter().zip(goal.numbers()).map(one).sum()
             }
+            // It is the only row at risk.
+            Loss::Cox => T::zero(),
         }
     }
 
@@ -171,8 +236,10 @@ impl Loss {
         scores: &mut [T],
         width: usize,
         each: impl Fn(usize) -> (Goal<'a, T>, T),
+        risk: &mut RiskSets<T>,
     ) {
         match self {
+            Loss::Cox => risk.slopes(scores, each),
             Loss::Logistic => {
                 // −y w σ(−y z). Without a branch: the processor would mispredict half of the labels.
                 let minus_y = |r| T::of(2.0 * f64::from(each(r).0.class()) - 1.0);
@@ -215,8 +282,10 @@ impl Loss {
         tangents: &mut [T],
         width: usize,
         each: impl Fn(usize) -> (Goal<'a, T>, T),
+        risk: &mut RiskSets<T>,
     ) {
         match self {
+            Loss::Cox => risk.curves(scores, tangents, each),
             Loss::Logistic => {
                 // w σ(z) σ(−z) a, by the smaller of σ(z) and σ(−z): computed as 1 minus the larger, it
                 // would lose digits.
@@ -254,7 +323,7 @@ impl Loss {
         }
     }
 
-    /// The mean over rows of ∂²ℓ/∂z_c², for every column c; the scores z are overwritten.
+    /// The mean over rows of ∂²ℓ/∂z_c², for every column c, or a bound of it; the scores z are overwritten.
     pub fn mean_curvatures<'a, T: Real>(
         self,
         scores: &mut [T],
@@ -264,7 +333,7 @@ impl Loss {
         match self {
             Loss::Logistic => Level::best().sigmoid(scores),
             Loss::Softmax => Level::best().softmax(scores, width),
-            Loss::Squared | Loss::Huber(_) => {}
+            Loss::Squared | Loss::Huber(_) | Loss::Cox => {}
         }
         let mut mean = vec![T::zero(); width];
         for (r, z) in scores.chunks_exact(width).enumerate() {
@@ -273,6 +342,11 @@ impl Loss {
                     update(&mut mean, [z], |sum, [p]| sum + p * (T::one() - p));
                 }
                 Loss::Squared => update(&mut mean, [], |sum, []| sum + T::one()),
+                Loss::Cox => {
+                    // Σ_k e^{z_k} Σ_{i: k ∈ R_i} 1/S_i is 1 for each event.
+                    let event = T::of(f64::from(each(r).0.event()));
+                    update(&mut mean, [], |sum, []| sum + event);
+                }
                 Loss::Huber(delta) => {
                     let near = |z: T, t: T| T::of(f64::from((z - t).abs() <= T::of(delta)));
                     let pairs = z.iter().zip(each(r).0.numbers());

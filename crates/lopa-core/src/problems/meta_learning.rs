@@ -20,7 +20,7 @@ use std::ops::Range;
 use super::affine::Affine;
 use super::linear::Linear;
 use super::local::cut;
-use super::loss::{Goal, LossKeys, LossName};
+use super::loss::{Goal, LossKeys, LossName, unfit};
 use super::losses::Losses;
 use super::{Local, Scale, data};
 use crate::data::{Samples, Target};
@@ -43,7 +43,8 @@ params! {
         validation: f64 = 0.5, share;
         /// What multiplies the mean losses.
         scale: Scale = Scale::Mean;
-        /// The loss; by default `softmax` for classes and `squared` for numbers.
+        /// The loss; by default `softmax` for classes, `squared` for numbers and `cox` for survival, which takes
+        /// one task.
         loss: Option<LossName> = None;
         /// Where `huber` becomes linear, in deviations of the target (1).
         delta: Option<f64> = None, positive;
@@ -58,6 +59,15 @@ impl Options {
 
     fn model<T: Real>(&self, inputs: usize, target: Target) -> Result<Linear<T>> {
         let (loss, outputs) = self.loss().fit(target)?;
+        if !loss.adds_up() && self.tasks > 1 {
+            return Err(unfit(
+                format!(
+                    "{} tasks are rows with near times, whose order `loss = \"cox\"` learns from",
+                    self.tasks
+                ),
+                "write `tasks = 1`",
+            ));
+        }
         Ok(Linear::new(Affine { inputs, outputs, bias: true }, loss))
     }
 }
@@ -225,6 +235,10 @@ impl<T: Real> Bilevel<T> for MetaLearning<T> {
         let mut metrics = vec![("loss".into(), sum / self.tasks as f64)];
         metrics.extend(local.measures(|samples| model.scores(samples, at.theta)));
         metrics
+    }
+
+    fn adds_up(&self) -> bool {
+        self.model.kind().adds_up()
     }
 
     fn row_sums(&self) -> Result<RowSums, &'static str> {

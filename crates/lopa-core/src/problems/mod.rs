@@ -3,6 +3,7 @@
 //! Each problem is one file and one line of [`problems`].
 
 pub mod affine;
+pub mod cox;
 pub mod hidden;
 pub mod hyper_cleaning;
 pub mod hyperparameter;
@@ -14,6 +15,7 @@ pub mod losses;
 pub mod meta_learning;
 pub mod quadratic;
 pub mod representation;
+pub mod reweighting;
 
 pub use local::Local;
 
@@ -47,6 +49,10 @@ pub fn problems() -> Registry<AnyProblem> {
         problem_entry::<hyper_cleaning::Options>(
             "hyper-cleaning",
             "a weight x_e for every training sample, so that wrong labels lose their weight",
+        ),
+        problem_entry::<reweighting::Options>(
+            "reweighting",
+            "a softmax weight x_k for every group of rows: which sources or classes help",
         ),
     ];
     Registry::new("problem", entries)

@@ -1,4 +1,4 @@
-//! A neural network with shared hidden layers and a personal head, for classes or numbers.
+//! A neural network with shared hidden layers and a personal head, for classes, numbers or survival.
 //!
 //! ```text
 //! h(s; x)   = φ(… φ(s W_1 + b_1) …)                 x = (W_1, b_1, W_2, b_2, …), shared
@@ -48,7 +48,7 @@ params! {
         scale: Scale = Scale::Mean;
         /// The share of a node's samples that is kept for f; with 0, f and g both use all of them.
         validation: f64 = 0.0, share_or_none;
-        /// The loss; by default `softmax` for classes and `squared` for numbers.
+        /// The loss; by default `softmax` for classes, `squared` for numbers and `cox` for survival.
         loss: Option<LossName> = None;
         /// Where `huber` becomes linear, in deviations of the target (1).
         delta: Option<f64> = None, positive;
@@ -343,7 +343,12 @@ impl<T: Real> Bilevel<T> for Representation<T> {
         Ok(Form::Layer { inner, outer, units, classes: head.columns(), tanh, ridge: self.ridge })
     }
 
+    fn adds_up(&self) -> bool {
+        self.model.head.kind().adds_up()
+    }
+
     fn row_sums(&self) -> Result<RowSums, &'static str> {
+        self.model.head.kind().alone()?;
         Ok(RowSums { depend: &Derivative::ALL, common: self.outer.is_none() })
     }
 

@@ -499,7 +499,8 @@ fn uncategorised(odd: &OddCells, name: &str, names: &ColumnNames, plan: &Plan) -
 /// The error for tables of which one has names of columns: encoded columns with names are in the order
 /// of these, and those without in the order of the file.
 pub fn unnamed_columns(whose: &str) -> Error {
-    let message = format!("only one of {whose} has names of columns, so that they cannot be matched");
+    let message =
+        format!("only one of {whose} has names of columns, so that they cannot be matched");
     Error::data("data/no-column", message)
         .hint("write the names in the first row of the other: encoded columns are matched by name")
 }

@@ -201,8 +201,10 @@ impl<'a> SparseRows<'a> {
         })?;
         match value.is_finite() {
             true => Ok((column, value)),
-            false => Err(Error::data("data/not-finite", format!("`{word}` is not finite"))
-                .hint(LEFT_OUT)),
+            false => {
+                Err(Error::data("data/not-finite", format!("`{word}` is not finite"))
+                    .hint(LEFT_OUT))
+            }
         }
     }
 

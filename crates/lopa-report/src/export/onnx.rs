@@ -78,6 +78,10 @@ pub fn onnx(model: &Model, node: usize, problems: &Registry<AnyProblem>) -> Resu
             graph.0.message(12, &value("probabilities", FLOAT, Some(classes)));
             graph.0.message(12, &value("class", INT64, None));
         }
+        Target::Survival => {
+            graph.node("Identity", &[&last], "risk", &[]);
+            graph.0.message(12, &value("risk", FLOAT, Some(1)));
+        }
         Target::Numbers(outputs) => {
             graph.tensor("units", &[outputs], &scaling.target.units());
             graph.tensor("target_shift", &[outputs], &scaling.target.shift);
@@ -349,6 +353,7 @@ mod tests {
                     features: 4,
                     classes: names(classes),
                     outputs: names(outputs),
+                    survival: false,
                     columns: None,
                     unnamed: Default::default(),
                     diverged: false,

@@ -14,12 +14,14 @@ use crate::saved::Saved;
 use crate::statistics::{Trace, traces};
 
 /// The measures that charts show first, by preference.
-pub const PREFERRED: [&str; 8] = [
+pub const PREFERRED: [&str; 10] = [
     "holdout_accuracy",
     "own_test_accuracy",
     "test_accuracy",
     "holdout_r2",
     "test_r2",
+    "holdout_concordance",
+    "test_concordance",
     "loss",
     "grad_phi_sq",
     "consensus",

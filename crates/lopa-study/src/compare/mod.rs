@@ -83,8 +83,16 @@ pub struct Standing {
 }
 
 /// The default measure is the first of these that was measured, as in the summary of `lopa run`.
-pub const DECISIVE: [&str; 6] =
-    ["holdout_accuracy", "own_test_accuracy", "holdout_r2", "test_r2", "grad_phi_sq", "loss"];
+pub const DECISIVE: [&str; 8] = [
+    "holdout_accuracy",
+    "own_test_accuracy",
+    "holdout_r2",
+    "test_r2",
+    "holdout_concordance",
+    "test_concordance",
+    "grad_phi_sq",
+    "loss",
+];
 
 /// Answers a question from traces.
 pub fn compare(traces: &Traces, question: &Question) -> Comparison {

@@ -373,7 +373,14 @@ fn listed(names: &[String], found: &[(String, usize)]) -> Result<Vec<(String, us
 fn measured(experiment: &Experiment, runs: &[Ended]) -> (Vec<(String, f64)>, Option<f64>) {
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let known = |name: &&&str| runs.iter().any(|run| run.outcome.row.value(name).is_some());
-    let measures = ["holdout_accuracy", "test_accuracy", "holdout_r2", "test_r2"];
+    let measures = [
+        "holdout_accuracy",
+        "test_accuracy",
+        "holdout_r2",
+        "test_r2",
+        "holdout_concordance",
+        "test_concordance",
+    ];
     let Some(name) = measures.iter().find(known) else {
         return (Vec::new(), None);
     };

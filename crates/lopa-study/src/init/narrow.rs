@@ -96,6 +96,7 @@ mod tests {
             test: wide(),
             classes: vec!["a".into(), "b".into()],
             outputs: Vec::new(),
+            survival: false,
             scaling: Scalings::default(),
             columns: None,
             unnamed: Default::default(),

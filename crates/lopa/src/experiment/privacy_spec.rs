@@ -170,7 +170,7 @@ impl Experiment {
             ),
             (
                 agreed.is_some()
-                    && self.data.as_ref().is_some_and(|d| d.preparation.predicts_numbers()),
+                    && self.data.as_ref().is_some_and(|d| d.preparation.scales_numbers()),
                 "data.target",
                 "is a number, whose moments nodes would send without masks",
                 "leave `moments = \"agreed\"` or `masked` out",
@@ -233,7 +233,7 @@ fn rules_of_data(data: &Preparation) -> Vec<Rule> {
             "set `scaling = \"none\"`, \"row\" or \"log\", or give `moments = { mean = […], deviation = […] }`",
         ),
         (
-            data.predicts_numbers(),
+            data.scales_numbers(),
             "data.target",
             "is a number, which is scaled by moments of the rows that have no noise",
             "list ranges of it as `classes`",

@@ -56,6 +56,9 @@ pub struct About {
     /// The names of the numbers that it predicts; none where it predicts classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<String>,
+    /// Whether these are a time and an event, of which it predicts the risk.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub survival: bool,
     /// The names of the columns, if the data has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
@@ -103,7 +106,17 @@ impl About {
     pub fn target(&self) -> Target {
         match self.outputs.len() {
             0 => Target::Classes(self.classes.len()),
+            _ if self.survival => Target::Survival,
             outputs => Target::Numbers(outputs),
+        }
+    }
+
+    /// The names of its predictions.
+    pub fn predictions(&self) -> Vec<String> {
+        match self.target() {
+            Target::Classes(_) => self.classes.clone(),
+            Target::Numbers(_) => self.outputs.clone(),
+            Target::Survival => vec!["risk".into()],
         }
     }
 }
@@ -188,7 +201,7 @@ impl Model {
             let (values, shape) = read("scaling.fill")?;
             scaling = filling(scaling, about.features, &values, &shape).ok_or_else(unfit)?;
         }
-        if !about.outputs.is_empty() {
+        if matches!(about.target(), Target::Numbers(_)) {
             let (shift, factor) = (read("target.shift")?, read("target.factor")?);
             scaling = targeted(scaling, about.outputs.len(), shift, factor).ok_or_else(unfit)?;
         }
@@ -212,8 +225,8 @@ impl Model {
         digest(&self.about, self.x.iter().chain(&self.theta), &self.scaling)
     }
 
-    /// For each row of raw features, the probability of each class, or each number in its own units:
-    /// rows × classes or rows × outputs entries.
+    /// For each row of raw features, the probability of each class, each number in its own units, or the
+    /// risk: rows × [`Target::width`] entries.
     pub fn predictions(
         &self,
         node: usize,
@@ -357,7 +370,7 @@ fn encode(path: &Path, about: &About, points: &[Point], all: &Scalings) -> Resul
         let rows = all.as_slice().iter().map(|scaling| &scaling.fill);
         tensors.push(("scaling.fill", Tensor::Rows(Rows::of(rows, false))));
     }
-    if !about.outputs.is_empty() {
+    if matches!(about.target(), Target::Numbers(_)) {
         let rows = all.as_slice().iter().map(|scaling| &scaling.target);
         tensors.extend([
             ("target.shift", Tensor::Rows(Rows::of(rows.clone().map(|t| &t.shift), false))),

@@ -60,6 +60,7 @@ struct ModelParts {
     strata: Vec<String>, // the names of the labels' classes or ranges
     classes: Vec<String>,
     outputs: Vec<String>,
+    survival: bool,
     scaling: data::Scalings,
     columns: Option<data::Columns>,
     unnamed: data::Unnamed,
@@ -523,10 +524,13 @@ impl ModelParts {
             labels: data.map_or(Vec::new(), |data| data.train.labels().to_vec()),
             strata: data.map_or(Vec::new(), |data| match data.target() {
                 Target::Classes(_) => data.classes.clone(),
-                Target::Numbers(_) => (1..=data.strata()).map(|k| format!("tenth {k}")).collect(),
+                Target::Numbers(_) | Target::Survival => {
+                    (1..=data.strata()).map(|k| format!("tenth {k}")).collect()
+                }
             }),
             classes: data.map_or(Vec::new(), |data| data.classes.clone()),
             outputs: data.map_or(Vec::new(), |data| data.outputs.clone()),
+            survival: data.is_some_and(|data| data.survival),
             scaling: data.map_or(data::Scalings::default(), |data| data.scaling.clone()),
             columns: data.and_then(|data| data.columns.clone()),
             unnamed: data.map_or(Default::default(), |data| data.unnamed.clone()),
@@ -564,6 +568,7 @@ impl ModelParts {
             features: self.features,
             classes: self.classes.clone(),
             outputs: self.outputs.clone(),
+            survival: self.survival,
             columns: self.columns.clone(),
             unnamed: self.unnamed.clone(),
             diverged: outcome.stop == Stop::Diverged,

@@ -19,7 +19,7 @@ use crate::data::{Data, Target};
 pub fn rows(data: &Data, partition: &Partition, holdout: &[Vec<u32>]) -> BTreeMap<String, f64> {
     let here = data.own.as_ref().map_or(partition.nodes.len(), |own| own.here.len());
     // The sampling error of other measures does not follow from the number of rows.
-    if here != partition.nodes.len() || matches!(data.target(), Target::Numbers(_)) {
+    if here != partition.nodes.len() || !matches!(data.target(), Target::Classes(_)) {
         return BTreeMap::new();
     }
     let classes = data.classes.len();

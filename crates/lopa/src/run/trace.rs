@@ -22,7 +22,7 @@ pub const COSTS: [&str; 9] = [
 ];
 
 /// The measures of this crate, by their names in rows. Problems and probes may add others.
-pub const MEASURES: [&str; 31] = [
+pub const MEASURES: [&str; 34] = [
     "loss",
     "train_accuracy",
     "test_accuracy",
@@ -46,6 +46,9 @@ pub const MEASURES: [&str; 31] = [
     "holdout_r2_of_mean",
     "holdout_rmse_of_mean",
     "holdout_mae_of_mean",
+    "train_concordance",
+    "test_concordance",
+    "holdout_concordance",
     "phi",
     "grad_phi_sq",
     "theta_error",
@@ -56,9 +59,9 @@ pub const MEASURES: [&str; 31] = [
     "epsilon",
 ];
 
-/// Whether more of a measure is better: true of accuracies and of R² only.
+/// Whether more of a measure is better: true of accuracies, of R² and of concordances only.
 pub fn more_is_better(measure: &str) -> bool {
-    measure.ends_with("accuracy") || measure.ends_with("_r2")
+    ["accuracy", "_r2", "_concordance"].iter().any(|end| measure.ends_with(end))
 }
 
 /// The same measure of a prediction that uses no feature, for a measure on rows outside training: that

@@ -12,7 +12,7 @@
 //! none of the rows.
 
 use crate::config::Registry;
-use crate::data::{Data, Dataset, Features, Scaling, Scalings, TargetScaling};
+use crate::data::{Data, Dataset, Features, Scaling, Scalings, Target, TargetScaling};
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::exact;
 use crate::evaluate::mean;
@@ -74,6 +74,12 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
             "`representation`, `hyperparameter` and `meta-learning` learn an x for all nodes",
         ));
     }
+    if target == Target::Survival {
+        let message = "a newcomer's times and events are not adapted to: its rows are judged beside a \
+                       linear model whose loss is that of single rows";
+        return Err(Error::config("config/no-meaning", message)
+            .hint("`lopa evaluate` says how well each node's model ranks the newcomer's rows"));
+    }
     let rows = who.answers.rows();
     if who.folds < 3 || rows < who.folds {
         let message = format!("{rows} rows cannot be split into {} folds", who.folds);
@@ -99,12 +105,13 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
     let train = Dataset::new(scaled.clone(), who.answers.labels());
     let data = Data {
         train: match who.answers {
-            Answers::Classes(_) => train,
+            Answers::Classes(_) | Answers::Survival(_) => train,
             Answers::Numbers(targets) => train.targeted(targets.clone().scaled(&scaling.target)),
         },
         test: empty,
         classes: classes.clone(),
         outputs: outputs.clone(),
+        survival: false,
         scaling: Scalings::all(scaling.clone()),
         columns: None,
         unnamed: Default::default(),

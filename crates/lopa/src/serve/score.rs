@@ -10,8 +10,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::data::{Target, Targets, parsed_label as parsed};
+use crate::data::{SURVIVAL, Target, Targets, parsed_label as parsed};
 use crate::error::{Error, Result};
+use crate::math::concordance::{Seen, concordance};
 use crate::math::errors::Errors;
 use crate::math::portable::ln;
 use crate::math::rank::auc;
@@ -30,20 +31,30 @@ pub enum Answers {
     Classes(Truth),
     /// Their numbers.
     Numbers(Targets),
+    /// Their times, and whether events were seen then.
+    Survival(Vec<Seen>),
 }
 
 impl Answers {
     /// From labels as a file has them, for a model of these classes, or of this many numbers.
     pub fn new(labels: &[String], classes: &[String], target: Target) -> Result<Answers> {
-        let Target::Numbers(outputs) = target else {
-            return Ok(Answers::Classes(Truth::new(labels, classes)));
+        let outputs = match target {
+            Target::Classes(_) => return Ok(Answers::Classes(Truth::new(labels, classes))),
+            Target::Numbers(outputs) => outputs,
+            Target::Survival => SURVIVAL,
         };
         let mut values = Vec::with_capacity(labels.len() * outputs);
         for (row, label) in labels.iter().enumerate() {
             let at = |error: Error| error.at(format!("row {}", row + 1));
             values.extend(parsed(label, outputs).map_err(at)?);
         }
-        Ok(Answers::Numbers(Targets { outputs, values }))
+        let targets = Targets { outputs, values };
+        if target != Target::Survival {
+            return Ok(Answers::Numbers(targets));
+        }
+        targets.check_survival()?;
+        let seen = |row: &[f64]| Seen { time: row[0], event: row[1] > 0.5 };
+        Ok(Answers::Survival(targets.values.chunks_exact(SURVIVAL).map(seen).collect()))
     }
 
     /// The number of rows.
@@ -51,6 +62,7 @@ impl Answers {
         match self {
             Answers::Classes(truth) => truth.numbers.len(),
             Answers::Numbers(targets) => targets.values.len() / targets.outputs.max(1),
+            Answers::Survival(seen) => seen.len(),
         }
     }
 
@@ -60,11 +72,11 @@ impl Answers {
             Answers::Classes(truth) => {
                 truth.numbers.iter().map(|class| class.unwrap_or(0) as u32).collect()
             }
-            Answers::Numbers(_) => vec![0; self.rows()],
+            Answers::Numbers(_) | Answers::Survival(_) => vec![0; self.rows()],
         }
     }
 
-    /// How well these are predicted: by probabilities of `width` classes, or by numbers.
+    /// How well these are predicted: by probabilities of `width` classes, by numbers, or by risks.
     pub fn score(&self, predictions: &[f64], width: usize) -> AnyScore {
         match self {
             Answers::Classes(truth) => AnyScore::Classes(Score::new(truth, predictions, width)),
@@ -75,6 +87,11 @@ impl Answers {
                 let mean: Vec<f64> = (0..width).map(|o| column(o) / rows.max(1) as f64).collect();
                 AnyScore::Numbers { rows, errors: of(predictions), of_mean: of(&mean.repeat(rows)) }
             }
+            Answers::Survival(seen) => AnyScore::Survival {
+                rows: seen.len(),
+                events: seen.iter().filter(|seen| seen.event).count(),
+                concordance: concordance(seen, predictions),
+            },
         }
     }
 }
@@ -93,6 +110,15 @@ pub enum AnyScore {
         /// Those of always naming the mean of these rows.
         of_mean: Option<Errors>,
     },
+    /// On times and events.
+    Survival {
+        /// All rows.
+        rows: usize,
+        /// Those whose event was seen.
+        events: usize,
+        /// Harrell's C; none if no two rows can be compared.
+        concordance: Option<f64>,
+    },
 }
 
 impl AnyScore {
@@ -100,15 +126,17 @@ impl AnyScore {
     pub fn rows(&self) -> usize {
         match self {
             AnyScore::Classes(score) => score.rows,
-            AnyScore::Numbers { rows, .. } => *rows,
+            AnyScore::Numbers { rows, .. } | AnyScore::Survival { rows, .. } => *rows,
         }
     }
 
-    /// A measure that is smaller for better predictions: the log-loss, or the RMSE.
+    /// A measure that is smaller for better predictions: the log-loss, the RMSE, or the share of pairs in the
+    /// wrong order.
     pub fn loss(&self) -> Option<f64> {
         match self {
             AnyScore::Classes(score) => score.log_loss,
             AnyScore::Numbers { errors, .. } => errors.map(|errors| errors.rmse),
+            AnyScore::Survival { concordance, .. } => concordance.map(|share| 1.0 - share),
         }
     }
 }

@@ -32,6 +32,7 @@ fn data(other: &[usize]) -> Data {
         test: set(),
         classes,
         outputs: Vec::new(),
+        survival: false,
         scaling,
         columns: None,
         unnamed: Default::default(),

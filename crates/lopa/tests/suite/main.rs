@@ -48,6 +48,7 @@ mod scaling;
 mod scope;
 mod seam;
 mod steps;
+mod survival;
 mod work;
 
 /// Lets the conformance tests count allocations.

@@ -18,8 +18,8 @@ pub struct Line {
 }
 
 /// The lines of each model, in their order.
-fn by_model<'a>(all: &'a [(&'a Model, Line)]) -> Vec<(&'a Model, Vec<&'a Line>)> {
-    let mut models: Vec<(&Model, Vec<&Line>)> = Vec::new();
+pub fn by_model<'a, L>(all: &'a [(&'a Model, L)]) -> Vec<(&'a Model, Vec<&'a L>)> {
+    let mut models: Vec<(&Model, Vec<&L>)> = Vec::new();
     for (model, line) in all {
         match models.last_mut().filter(|(last, _)| std::ptr::eq(*last, *model)) {
             Some((_, lines)) => lines.push(line),

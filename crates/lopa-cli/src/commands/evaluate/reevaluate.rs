@@ -22,7 +22,7 @@ use crate::output::{Output, number};
 use crate::program::Program;
 
 /// Measures that must agree.
-const DECISIVE: [&str; 14] = [
+const DECISIVE: [&str; 17] = [
     "holdout_accuracy",
     "holdout_r2",
     "holdout_rmse",
@@ -37,6 +37,9 @@ const DECISIVE: [&str; 14] = [
     "test_r2",
     "test_rmse",
     "test_mae",
+    "holdout_concordance",
+    "train_concordance",
+    "test_concordance",
 ];
 
 /// Further measures, which rounding may change.
@@ -189,6 +192,7 @@ fn table(runs: &[Remeasured], output: &Output) -> String {
         "holdout_r2" => "R², own rows".to_string(),
         "holdout_rmse" => "RMSE, own rows".to_string(),
         "holdout_mae" => "MAE, own rows".to_string(),
+        "holdout_concordance" => "concordance, own rows".to_string(),
         other => other.replace('_', " "),
     });
     let head: Vec<String> = ["algorithm", "seed"]

@@ -132,7 +132,7 @@ impl Rows {
     fn truth(&self) -> Option<&Truth> {
         match &self.answers {
             Answers::Classes(truth) => Some(truth),
-            Answers::Numbers(_) => None,
+            Answers::Numbers(_) | Answers::Survival(_) => None,
         }
     }
 }

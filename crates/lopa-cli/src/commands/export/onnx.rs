@@ -27,6 +27,7 @@ pub fn export(
             format!("`probabilities` [rows, {classes}] and `class` [rows]")
         }
         Target::Numbers(outputs) => format!("`numbers` [rows, {outputs}]"),
+        Target::Survival => "`risk` [rows, 1]".into(),
     };
     program.output.note(&format!(
         "{}: `features` [rows, {features}] in, {outputs} out; {}, seed {}, node {}",

@@ -79,7 +79,7 @@ fn hyperparameter(subject: &Subject, seen: Constants<Known>, region: &Region) ->
 /// The head's inputs h satisfy |(h, 1)|² ≤ units + 1 for every x.
 fn representation(subject: &Subject, seen: Constants<Known>) -> Constants<Known> {
     let Some(options) = subject.problem.typed::<representation::Options>() else { return seen };
-    let numbers = |data: &Data| matches!(data.target(), Target::Numbers(_));
+    let numbers = |data: &Data| !matches!(data.target(), Target::Classes(_));
     let logistic = options.loss == Some(LossName::Logistic);
     if logistic || subject.setting.data.is_some_and(numbers) {
         return seen;

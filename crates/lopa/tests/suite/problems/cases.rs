@@ -23,16 +23,22 @@ pub struct Case {
     pub classes: usize,
     /// Numbers to predict.
     pub outputs: usize,
+    /// Whether these are a time and an event.
+    pub survival: bool,
     /// A lower bound of ⟨v, ∇²g v⟩ / |v|² for |x| ≤ 1.
     pub mu: f64,
 }
 
 const fn case(text: &'static str, classes: usize, mu: f64) -> Case {
-    Case { text, classes, outputs: 0, mu }
+    Case { text, classes, outputs: 0, survival: false, mu }
 }
 
 const fn numbers(text: &'static str, outputs: usize, mu: f64) -> Case {
-    Case { text, classes: 0, outputs, mu }
+    Case { text, classes: 0, outputs, survival: false, mu }
+}
+
+const fn survival(text: &'static str, mu: f64) -> Case {
+    Case { text, classes: 0, outputs: 2, survival: true, mu }
 }
 
 /// At least one for each line of the registry.
@@ -67,6 +73,14 @@ pub const CASES: &[Case] = &[
     numbers("name = 'representation'\nhidden = [3]\nloss = 'huber'", 1, 0.52),
     numbers("name = 'meta-learning'\ntasks = 4\nnu = 1.5\nloss = 'huber'\ndelta = 0.5", 1, 1.5),
     numbers("name = 'hyper-cleaning'\nridge = 0.1\nscale = 'sum'", 2, 0.2),
+    case("name = 'reweighting'\nby = 'class'\nridge = 0.1", 3, 0.2),
+    case("name = 'reweighting'\nby = 'class'\nscale = 'sum'\nvalidation = 0.5", 2, 0.002),
+    numbers("name = 'reweighting'\nby = 'class'\nridge = 0.1\nscale = 'batch-sum'", 2, 0.2),
+    survival("name = 'hyperparameter'\nscale = 'sum'\nvalidation = 0.3", 0.73),
+    survival("name = 'hyperparameter'\nbias = true\nloss = 'cox'", 0.73),
+    survival("name = 'representation'\nhidden = [4, 3]\nactivation = 'tanh'", 0.52),
+    survival("name = 'representation'\nhidden = [3]\nvalidation = 0.25\nloss = 'cox'", 0.52),
+    survival("name = 'meta-learning'\ntasks = 1\nnu = 1.5", 1.5),
 ];
 
 pub const NODES: usize = 3;
@@ -85,6 +99,7 @@ pub fn data(classes: usize, sparse: bool) -> Data {
         test,
         classes,
         outputs,
+        survival: false,
         scaling,
         columns: None,
         unnamed: Default::default(),
@@ -105,6 +120,23 @@ pub fn number_data(outputs: usize, sparse: bool) -> Data {
     let names = (0..outputs).map(|o| format!("y{o}")).collect();
     let scaling = Scalings::all(Scaling { target, ..Scaling::default() });
     Data { train, test, classes: Vec::new(), outputs: names, scaling, ..data(2, sparse) }
+}
+
+/// The same points with times, some of them equal, and whether events were seen then.
+pub fn survival_data(sparse: bool) -> Data {
+    let [(train, _), (test, _)] = clouds(2);
+    let set = |rows: &[Vec<f64>]| {
+        Dataset::new(features(rows, sparse), vec![0; rows.len()]).targeted(times(rows))
+    };
+    let (train, test) = (set(&train), set(&test));
+    let outputs = vec!["time".into(), "event".into()];
+    Data { train, test, classes: Vec::new(), outputs, survival: true, ..data(2, sparse) }
+}
+
+fn times(rows: &[Vec<f64>]) -> Targets {
+    let times = targets(rows, 1).values;
+    let seen = |(row, time): (usize, f64)| [time.round(), f64::from(u8::from(row % 3 != 1))];
+    Targets { outputs: 2, values: times.into_iter().enumerate().flat_map(seen).collect() }
 }
 
 /// Numbers that a linear model nearly predicts.
@@ -140,6 +172,8 @@ lopa::params! {
         centres: usize = 2;
         /// Numbers to predict instead.
         outputs: usize = 0;
+        /// Whether these are times and events.
+        survival: bool = false;
     }
 }
 
@@ -155,7 +189,10 @@ impl Clouds {
             .iter()
             .filter(|_| self.outputs > 0)
             .flat_map(|(rows, _)| {
-                let targets = targets(rows, self.outputs);
+                let targets = match self.survival {
+                    true => times(rows),
+                    false => targets(rows, self.outputs),
+                };
                 let rows = (0..rows.len()).map(move |row| targets.row(row).to_vec());
                 rows.map(|row| row.iter().map(f64::to_string).collect::<Vec<_>>().join("\t"))
             })
@@ -231,11 +268,13 @@ pub fn build<T: Real>(text: &str, setting: &Setting) -> Result<Vec<Box<dyn Bilev
 impl Case {
     /// The case as an experiment file, without algorithms.
     pub fn file(&self, sparse: bool) -> String {
-        let Case { text, classes, outputs, .. } = self;
+        let Case { text, classes, outputs, survival, .. } = self;
+        let target = if *survival { "survival" } else { "number" };
         let data = match (classes, outputs) {
             (0, 0) => String::new(),
             (0, _) => format!(
-                "data = {{ name = 'clouds', outputs = {outputs}, sparse = {sparse}, target = 'number' }}
+                "data = {{ name = 'clouds', outputs = {outputs}, sparse = {sparse}, target = '{target}', \
+                 survival = {survival} }}
                  partition = 'uneven'"
             ),
             _ => format!(
@@ -253,6 +292,7 @@ impl Case {
     pub fn data(&self, sparse: bool) -> Option<Data> {
         match (self.classes, self.outputs) {
             (0, 0) => None,
+            (0, _) if self.survival => Some(survival_data(sparse)),
             (0, outputs) => Some(number_data(outputs, sparse)),
             (classes, _) => Some(data(classes, sparse)),
         }

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use super::cases::*;
 
 fn case(text: &'static str, classes: usize) -> Case {
-    Case { text, classes, outputs: 0, mu: 0.0 }
+    Case { text, classes, outputs: 0, survival: false, mu: 0.0 }
 }
 
 /// The largest eigenvalue of a symmetric operator.

@@ -1,0 +1,98 @@
+//! Times and events, from a file to personal models that predict risks.
+
+use crate::program::Folder;
+
+/// Patients of three clinics whose risk follows a common line; no random numbers.
+fn patients(rows: usize) -> String {
+    let mut text = String::from("clinic,age,marker,dose,days,died\n");
+    for i in 0..rows {
+        let off = |step: f64| (i as f64 * step).fract() - 0.5;
+        let clinic = ["north", "south", "west"][i % 3];
+        let (age, marker, dose) = (off(0.618_034), off(0.414_214), off(0.732_051));
+        let risk = 3.0 * age - 4.0 * marker + 0.5 * dose + 0.5 * off(0.236_068);
+        let days = (400.0 * 0.4f64.powf(risk)).ceil();
+        let died = u8::from(i % 4 != 0);
+        text += &format!("{clinic},{:.1},{marker:.4},{dose:.4},{days},{died}\n", 50.0 + 40.0 * age);
+    }
+    text
+}
+
+const FILE: &str = "schema = 1
+name = 'risk'
+[problem]
+name = 'hyperparameter'
+loss = 'cox'
+start = -4.0
+[data]
+name = 'csv'
+path = 'patients.csv'
+label = ['days', 'died']
+target = 'survival'
+group = 'clinic'
+scaling = 'standardise'
+test = 0.0
+holdout = 0.25
+[partition]
+name = 'group'
+[network]
+nodes = 3
+graph = 'ring'
+weights = 'lazy-metropolis'
+[run]
+seeds = [1, 2]
+iterations = 200
+batch = 'full'
+evaluations = 2
+exact = 'end'
+final_theta = 'solved'
+[[algorithm]]
+name = 'lopa-gt'
+[[algorithm]]
+name = 'local'
+";
+
+#[test]
+fn risks_are_predicted_and_judged_by_their_order() {
+    let folder = Folder::with(&[
+        ("patients.csv", &patients(240)),
+        ("new.csv", &patients(60)),
+        ("risk.toml", FILE),
+    ]);
+    let done = folder.lopa(&["run", "risk.toml", "--out", "runs"]).good();
+    assert!(done.stdout.contains("concordance, own rows"), "{}", done.stdout);
+    let run = folder.run_folder().display().to_string();
+    let again = folder.lopa(&["evaluate", &run, "-a", "lopa-gt"]).good();
+    assert!(again.stdout.contains("concordance, own rows"), "{}", again.stdout);
+    let evaluate = ["evaluate", &run, "-a", "lopa-gt", "-s", "1", "--input", "new.csv"];
+    let json = folder.lopa(&[&evaluate[..], &["--format", "json"]].concat()).good().json();
+    assert!(json[0]["concordance"].as_f64().unwrap() > 0.85, "{json}");
+    assert_eq!(json[0]["nodes"].as_array().unwrap().len(), 3, "{json}");
+    assert_eq!(json[0]["nodes"][0]["events"], 15, "{json}");
+    let text = folder.lopa(&evaluate).good().stdout;
+    assert!(text.contains("north") && text.contains("events"), "{text}");
+    let predict = ["predict", &run, "-a", "lopa-gt", "-s", "1", "--input", "new.csv"];
+    let said = folder.lopa(&[&predict[..], &["-o", "said.csv"]].concat()).good();
+    assert!(said.stderr.contains("60 rows"), "{}", said.stderr);
+    let said = folder.read("said.csv");
+    assert!(said.starts_with("risk\n") && said.lines().count() == 61, "{said}");
+    folder.lopa(&["export", &run, "-a", "lopa-gt", "-s", "1", "--node", "west", "-o", "m.onnx"]);
+    // A newcomer is not adapted to, and says so.
+    let adapt = ["adapt", &run, "-a", "lopa-gt", "-s", "1", "--input", "new.csv"];
+    let refused = folder.lopa(&adapt);
+    assert!(refused.code == 2 && refused.stderr.contains("lopa evaluate"), "{}", refused.stderr);
+}
+
+/// A row's part of the likelihood depends on the other rows at risk.
+#[test]
+fn rows_cannot_be_protected() {
+    let private = FILE
+        .replace("'standardise'", "'row'")
+        .replace("seeds = [1, 2]", "seeds = [1]")
+        .replace("exact = 'end'\nfinal_theta = 'solved'", "exact = 'never'")
+        .replace("[[algorithm]]\nname = 'local'\n", "")
+        + "[privacy]\nepsilon = 4.0\ndelta = 1e-3\nclip = 1.0\n";
+    let folder = Folder::with(&[("patients.csv", &patients(60)), ("risk.toml", &private)]);
+    let refused = folder.lopa(&["run", "risk.toml"]);
+    assert!(refused.code != 0, "{}", refused.stdout);
+    assert!(refused.stderr.contains("depends on the others at risk"), "{}", refused.stderr);
+}
