@@ -140,18 +140,8 @@ const COVTYPE_8: Differences = &[
 
 const CIFAR: Differences = &[
     ("", &[]),
-    (
-        "pixels 0 to 1, not centred",
-        &[
-            "data.scaling=\"unit\"",
-            "algorithm.lopa-gt.beta=0.002",
-            "algorithm.lopa-gt.lambda=0.002",
-        ],
-    ),
-    (
-        "pixels 0 to 255",
-        &["data.scaling=\"none\"", "algorithm.lopa-gt.beta=1e-8", "algorithm.lopa-gt.lambda=1e-8"],
-    ),
+    ("pixels 0 to 1, not centred", CIFAR_UNIT),
+    ("pixels 0 to 255", CIFAR_RAW),
     (
         "standardised features",
         &[
@@ -166,21 +156,15 @@ const CIFAR: Differences = &[
 
 const CIFAR_8: Differences = &[
     ("", &[]),
-    (
-        "pixels 0 to 1, not centred",
-        &[
-            "data.scaling=\"unit\"",
-            "algorithm.lopa-gt.beta=0.002",
-            "algorithm.lopa-gt.lambda=0.002",
-        ],
-    ),
-    (
-        "pixels 0 to 255",
-        &["data.scaling=\"none\"", "algorithm.lopa-gt.beta=1e-8", "algorithm.lopa-gt.lambda=1e-8"],
-    ),
+    ("pixels 0 to 1, not centred", CIFAR_UNIT),
+    ("pixels 0 to 255", CIFAR_RAW),
     ("start x = 3", &["problem.start=3.0"]),
 ];
 
+const CIFAR_UNIT: &[&str] =
+    &["data.scaling=\"unit\"", "algorithm.lopa-gt.beta=0.002", "algorithm.lopa-gt.lambda=0.002"];
+const CIFAR_RAW: &[&str] =
+    &["data.scaling=\"none\"", "algorithm.lopa-gt.beta=1e-8", "algorithm.lopa-gt.lambda=1e-8"];
 const START_3: &[&str] =
     &["problem.start=3.0", "algorithm.lopa-gt.beta=0.02", "algorithm.lopa-gt.lambda=0.02"];
 const START_6: &[&str] =
