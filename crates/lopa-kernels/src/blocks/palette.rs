@@ -52,9 +52,12 @@ fn hash(value: f64) -> usize {
     (value.to_bits().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize
 }
 
-/// The number that all values are whole multiples of, at most 255 times and up to rounding.
+/// The number that all values are whole multiples of, at most 255 times and up to rounding; any
+/// number where there are no values.
 fn unit(sorted: &[f64]) -> Option<f64> {
-    let (&smallest, &largest) = (sorted.first()?, sorted.last()?);
+    let (Some(&smallest), Some(&largest)) = (sorted.first(), sorted.last()) else {
+        return Some(1.0);
+    };
     let is_multiple = |value: f64, unit: f64| {
         ((value / unit).round() * unit - value).abs() <= 2.0 * f64::EPSILON * value
     };

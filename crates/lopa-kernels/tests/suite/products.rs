@@ -159,6 +159,25 @@ fn check_runs<T: Scalar>(count: usize, cols: usize, seed: u64) {
     });
 }
 
+/// Rows without a value are packed, and their products are zero.
+#[test]
+fn rows_without_values() {
+    let a = Matrix::of(vec![0.0; 9], 1);
+    let blocks = Blocks::new(a.csr()).expect("no value is one too many");
+    assert!(blocks.has_unit());
+    let each = || Rows { numbers: &[0, 8, 3], of: None };
+    check("block dots", &[0.0; 3], |level| {
+        let mut out = vec![7.0; 3];
+        level.block_dots(&blocks, each(), &[2.0], &mut out);
+        out
+    });
+    check("block sums", &[5.0], |level| {
+        let mut out = vec![5.0];
+        level.add_block_sums(&blocks, each(), &[1.0, 2.0, 3.0], &mut out);
+        out
+    });
+}
+
 /// The values of a matrix: all different, multiples of one number, or few.
 #[derive(Debug, Clone, Copy)]
 enum Drawn {
