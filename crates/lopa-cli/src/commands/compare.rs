@@ -9,10 +9,10 @@ use clap::Args;
 use lopa::data::Data;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::{Experiment, Registries};
-use lopa::folder::{RunReader, Traces, complete, merge, merged, parts_folder};
+use lopa::folder::{RunReader, complete, merge, merged, parts_folder};
 use lopa::run::trace::COSTS;
-use lopa_study::compare::{Question, cost_named, unmeasured};
-use serde_json::json;
+use lopa_study::compare::{Comparison, Question, cost_named, unmeasured};
+use serde_json::{Value, json};
 
 use super::bars::Bars;
 use super::environment::Environment;
@@ -21,13 +21,17 @@ use super::run_folder::INTERRUPTED;
 use super::share::{self, Work};
 use super::source::{self, check};
 use super::summary;
-use crate::args::{CodeArgs, ExperimentArgs, ShareArgs, ThreadArgs};
+use crate::args::{CodeArgs, ExperimentArgs, FileArgs, ShareArgs, ThreadArgs};
 use crate::program::Program;
 
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     #[command(flatten)]
     experiment: ExperimentArgs,
+    /// Further files or run folders, each compared by itself: one table shows which algorithm is ahead in each of
+    /// them under which cost
+    #[arg(value_name = "MORE")]
+    more: Vec<PathBuf>,
     #[command(flatten)]
     threads: ThreadArgs,
     #[command(flatten)]
@@ -54,53 +58,124 @@ pub struct CompareArgs {
 }
 
 impl CompareArgs {
-    /// The folder of a finished run, if it is one that is compared.
-    fn finished(&self) -> Option<&Path> {
-        self.experiment.file.file.as_deref().filter(|path| path.is_dir())
+    /// What is compared, one file or finished run at a time.
+    fn sources(&self) -> impl Iterator<Item = ExperimentArgs> {
+        let first = &self.experiment;
+        let more = self.more.iter().map(|path| {
+            let file = FileArgs { file: Some(path.clone()), ..first.file.clone() };
+            ExperimentArgs { file, ..first.clone() }
+        });
+        std::iter::once(first.clone()).chain(more)
     }
 
     /// A file is run; a folder is read.
     pub fn runs_code(&self) -> bool {
-        self.code.run_code || self.finished().is_none()
+        self.code.run_code || self.sources().any(|source| finished(&source).is_none())
     }
+}
+
+/// The folder of a finished run, if it is one that is compared.
+fn finished(source: &ExperimentArgs) -> Option<&Path> {
+    source.file.file.as_deref().filter(|path| path.is_dir())
 }
 
 pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
-    let budgets = args.budgets.iter().map(|text| budget(text)).collect::<Result<Vec<_>>>()?;
-    let costs = args.costs.iter().map(|name| cost(name, "--cost")).collect::<Result<Vec<_>>>()?;
-    let (experiment, folder) = match args.finished() {
+    let asked = Asked {
+        budgets: args.budgets.iter().map(|text| budget(text)).collect::<Result<_>>()?,
+        costs: args.costs.iter().map(|name| cost(name, "--cost")).collect::<Result<_>>()?,
+    };
+    if !args.more.is_empty() {
+        args.share.refuse("parts are of one file: run them for each, then name all files")?;
+        // What is wrong in a later file is said before the first one runs.
+        for source in args.sources() {
+            match finished(&source) {
+                Some(folder) => saved(&source, folder, &program.registries)?,
+                None => source::experiment(&source, &program.registries)?,
+            };
+        }
+    }
+    let mut compared = Vec::new();
+    for source in args.sources() {
+        match one(args, &source, &asked, program)? {
+            Ok(one) => compared.push(one),
+            Err(code) => return Ok(code),
+        }
+    }
+    match &compared[..] {
+        [one] if output.json() => output.document(&one.document()),
+        [one] => output.text(&tables::text(&one.answer, output)),
+        all if output.json() => {
+            output.document(&all.iter().map(Compared::document).collect::<Vec<_>>().into());
+        }
+        all => output.text(&tables::overview(all, output)),
+    }
+    for Compared { name, folder, answer, .. } in &compared {
+        let of = if compared.len() == 1 { String::new() } else { format!("{name}: ") };
+        answer.warnings.iter().for_each(|warning| output.warn(&format!("{of}{warning}")));
+        output.note(&format!("\n{of}{}", tables::closing(answer)));
+        output.note(&format!("traces in {}", folder.display()));
+    }
+    Ok(exit_code(&compared))
+}
+
+/// What the command line asks about every run.
+struct Asked {
+    budgets: Vec<(&'static str, f64)>,
+    costs: Vec<&'static str>,
+}
+
+/// The runs of one file or folder, compared.
+pub struct Compared {
+    pub name: String,
+    pub answer: Comparison,
+    folder: PathBuf,
+    runs: usize,
+    diverged: usize,
+}
+
+impl Compared {
+    fn document(&self) -> Value {
+        let mut document = json!(self.answer);
+        document["folder"] = json!(self.folder);
+        document
+    }
+}
+
+/// Compares the runs of one file or folder, after those that are missing; or the exit code if some are missing still.
+fn one(
+    args: &CompareArgs,
+    source: &ExperimentArgs,
+    Asked { budgets, costs }: &Asked,
+    program: &Program,
+) -> Result<Result<Compared, ExitCode>> {
+    let (experiment, folder) = match finished(source) {
         Some(folder) => {
             args.share.refuse("a finished run has no parts")?;
-            (saved(args, folder, &program.registries)?, folder.to_path_buf())
+            (saved(source, folder, &program.registries)?, folder.to_path_buf())
         }
-        None => match run(args, &budgets, program)? {
+        None => match run(args, source, budgets, program)? {
             Ran::All(experiment, folder) => (*experiment, folder),
-            Ran::NotAll(code) => return Ok(code),
+            Ran::NotAll(code) => return Ok(Err(code)),
         },
     };
     let reader = RunReader::open(&folder)?;
     let traces = reader.traces()?;
     let mut question = Question::of(&experiment, &reader, &traces, args.measure.as_deref())?;
     if !costs.is_empty() {
-        question.costs = costs;
+        question.costs = costs.clone();
     }
     if !budgets.is_empty() {
-        question.budgets = budgets;
+        question.budgets = budgets.clone();
     }
     question.target = args.target;
-    let answer = lopa_study::compare::compare(&traces, &question);
-    if output.json() {
-        let mut document = json!(answer);
-        document["folder"] = json!(folder);
-        output.document(&document);
-    } else {
-        output.text(&tables::text(&answer, output));
-    }
-    answer.warnings.iter().for_each(|warning| output.warn(warning));
-    output.note(&format!("\n{}", tables::closing(&answer)));
-    output.note(&format!("traces in {}", folder.display()));
-    Ok(exit_code(&traces))
+    Ok(Ok(Compared {
+        name: experiment.name.clone(),
+        answer: lopa_study::compare::compare(&traces, &question),
+        folder,
+        runs: traces.runs.len(),
+        diverged: traces.runs.iter().filter(|run| run.diverged).count(),
+    }))
 }
 
 /// How far the runs have come.
@@ -112,14 +187,19 @@ enum Ran {
 }
 
 /// Does the missing runs.
-fn run(args: &CompareArgs, budgets: &[(&'static str, f64)], program: &Program) -> Result<Ran> {
+fn run(
+    args: &CompareArgs,
+    source: &ExperimentArgs,
+    budgets: &[(&'static str, f64)],
+    program: &Program,
+) -> Result<Ran> {
     let output = &program.output;
-    let mut experiment = source::experiment(&args.experiment, &program.registries)?;
+    let mut experiment = source::experiment(source, &program.registries)?;
     if !budgets.is_empty() {
         experiment.run.limit(budgets);
         check(&experiment.run, "--budget")?;
     }
-    let environment = Environment::new(&args.threads, &args.experiment.file.data)?;
+    let environment = Environment::new(&args.threads, &source.file.data)?;
     let (context, signals) = (environment.context(), &environment.signals);
     output.note(&summary::heading(&experiment));
     let data = experiment.load_data(&context)?;
@@ -127,7 +207,7 @@ fn run(args: &CompareArgs, budgets: &[(&'static str, f64)], program: &Program) -
         check_measure(name, &experiment, data.as_ref())?;
     }
     let bars = &mut Bars::new(output, &experiment);
-    let (out, data) = (args.experiment.out.as_path(), data.as_ref());
+    let (out, data) = (source.out.as_path(), data.as_ref());
     let place = (out, environment.threads);
     let parts = parts_folder(out, &experiment);
     let (folder, whole) = match args.share.work()? {
@@ -155,8 +235,8 @@ fn run(args: &CompareArgs, budgets: &[(&'static str, f64)], program: &Program) -
 }
 
 /// The experiment of a finished run.
-fn saved(args: &CompareArgs, folder: &Path, registries: &Registries) -> Result<Experiment> {
-    if !(args.experiment.file.sets.is_empty() && args.experiment.seeds.is_empty()) {
+fn saved(source: &ExperimentArgs, folder: &Path, registries: &Registries) -> Result<Experiment> {
+    if !(source.file.sets.is_empty() && source.seeds.is_empty()) {
         let message = "--set and --seed cannot change a finished run";
         return Err(Error::config("config/no-meaning", message)
             .at(folder.display().to_string())
@@ -199,11 +279,11 @@ fn check_measure(name: &str, experiment: &Experiment, data: Option<&Data>) -> Re
     Err(unmeasured(name, &known))
 }
 
-fn exit_code(traces: &Traces) -> ExitCode {
-    let diverged = traces.runs.iter().filter(|run| run.diverged).count();
-    match diverged {
+fn exit_code(compared: &[Compared]) -> ExitCode {
+    let runs: usize = compared.iter().map(|one| one.runs).sum();
+    match compared.iter().map(|one| one.diverged).sum() {
         0 => ExitCode::SUCCESS,
-        n if n == traces.runs.len() => ExitCode::from(1),
+        diverged if diverged == runs => ExitCode::from(1),
         _ => ExitCode::from(9),
     }
 }

@@ -154,3 +154,46 @@ fn accuracies_stand_above_the_majority() {
     let loss = folder.lopa(&["compare", &run, "--measure", "loss"]).good().stdout;
     assert!(!loss.contains("majority"), "{loss}");
 }
+
+/// The same experiment under two names.
+fn two() -> Folder {
+    let other = QUADRATIC.replacen("name = \"", "name = \"other-", 1);
+    Folder::with(&[("e.toml", QUADRATIC), ("other.toml", &other)])
+}
+
+#[test]
+fn several_files_make_one_table_with_a_row_each() {
+    let folder = two();
+    let costs = ["--cost", "gradients", "--cost", "rounds"];
+    let words = [&COMPARE[..2], &["other.toml"], &COMPARE[2..], &costs].concat();
+    let shown = folder.lopa(&[&words[..], &["--format", "md"]].concat()).good();
+    let rows: Vec<&str> = shown.stdout.lines().filter(|line| line.starts_with("| ")).collect();
+    assert_eq!(rows.len(), 3, "a head and two rows: {}", shown.stdout);
+    assert!(rows[0].contains("gradients per node") && rows[0].contains("rounds"), "{}", rows[0]);
+    assert!(rows[2].starts_with("| other-"), "{}", rows[2]);
+    let documents = folder.lopa(&[&words[..], &["--format", "json"]].concat()).good().json();
+    let [first, second] = &documents.as_array().unwrap()[..] else { panic!("{documents}") };
+    assert_eq!(first["standings"], second["standings"], "only the names differ");
+    let alone = folder.lopa(&[&with(&costs)[..], &["--format", "json"]].concat()).good().json();
+    assert_eq!(*first, alone, "a file among several is compared as it is alone");
+    let standing = &first["standings"][0];
+    let place = &standing["places"][0];
+    let [spent, used, budget] = [&place["spent"]["gradients"], &place["used"], &standing["budget"]]
+        .map(|number| number.as_f64().unwrap());
+    assert!((spent - used * budget).abs() < 1e-9, "{standing}");
+}
+
+#[test]
+fn a_wrong_file_among_several_is_named_before_any_runs() {
+    let folder = two();
+    let done = folder.lopa(&["compare", "e.toml", "othr.toml"]);
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    assert!(
+        done.stderr.contains("othr.toml") && done.stderr.contains("other.toml"),
+        "{}",
+        done.stderr
+    );
+    assert!(!folder.path().join("runs").exists());
+    let parts = folder.lopa(&["compare", "e.toml", "other.toml", "--share", "1/2"]);
+    assert!(parts.code != 0 && parts.stderr.contains("--share"), "{}", parts.stderr);
+}

@@ -24,6 +24,9 @@ use lopa::run::trace::{COSTS, Row, baseline_of, more_is_better, spans_powers};
 /// A measurement below this share of the budget does not represent the budget.
 const MIN_SHARE: f64 = 0.9;
 
+/// The costs of which a lead under another cost says nothing.
+const LEFT_OUT: [&str; 4] = ["gradients", "hessians", "exchanges", "bytes"];
+
 /// The question.
 #[derive(Debug, Clone)]
 pub struct Question {
@@ -197,7 +200,14 @@ impl Question {
             let values = rows.iter().map(|&(seed, _, value)| (seed, value)).collect();
             let ranked = !free && rows.len() == self.seeds.len();
             let used = least.filter(|_| !free).map(|spent| spent / budget);
-            Place::new(algorithm, scale, values, seeds.count(), used, ranked)
+            let spent = |cost: &'static str| {
+                let all = Summary::of(rows.iter().filter_map(|(_, row, _)| row.value(cost)))?;
+                Some((cost, all.mean))
+            };
+            Place {
+                spent: LEFT_OUT.into_iter().filter_map(spent).collect(),
+                ..Place::new(algorithm, scale, values, seeds.count(), used, ranked)
+            }
         };
         let places: Vec<Place> = self.algorithms.iter().map(place).collect();
         Some(Standing {
@@ -265,7 +275,32 @@ impl Question {
     }
 }
 
+impl Comparison {
+    /// The algorithms under a cost.
+    pub fn standing(&self, cost: &str) -> Option<&Standing> {
+        self.standings.iter().find(|standing| standing.cost == cost)
+    }
+}
+
 impl Standing {
+    /// The other cost of which the leader spent most, as a multiple of the median of the ranked algorithms; `None`
+    /// below twice the median.
+    pub fn dearest(&self) -> Option<(&'static str, f64)> {
+        let winner = &self.lead.as_ref()?.winner;
+        let ranked: Vec<&Place> = self.places.iter().filter(|place| place.ranked).collect();
+        let leader = ranked.iter().find(|place| place.algorithm == *winner)?;
+        let multiple = |cost: &'static str| {
+            let mut all: Vec<f64> =
+                ranked.iter().filter_map(|place| place.spent.get(cost).copied()).collect();
+            all.sort_by(f64::total_cmp);
+            Some((cost, leader.spent.get(cost)? / all.get(all.len() / 2)?))
+        };
+        let others = LEFT_OUT.into_iter().filter(|cost| *cost != self.cost).filter_map(multiple);
+        others
+            .filter(|(_, times)| times.is_finite() && *times >= 2.0)
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
     /// A warning that names the algorithms measured far below the budget.
     fn unequal(&self) -> Option<String> {
         let short = |place: &Place| {

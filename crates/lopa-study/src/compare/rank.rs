@@ -1,5 +1,7 @@
 //! Ranking algorithms by one number per seed.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::seeds::Count;
@@ -45,6 +47,9 @@ pub struct Place {
     pub used: Option<f64>,
     /// Whether it can win: it has a number on every seed and spends some of the cost.
     pub ranked: bool,
+    /// The gradients, Hessian products, rounds and bytes that it had spent at these measurements, the mean over the
+    /// seeds; empty where a cost itself is compared.
+    pub spent: BTreeMap<&'static str, f64>,
 }
 
 impl Place {
@@ -68,6 +73,7 @@ impl Place {
             diverged: count.diverged(),
             used,
             ranked: ranked && count.ranked(),
+            spent: BTreeMap::new(),
             values,
         }
     }

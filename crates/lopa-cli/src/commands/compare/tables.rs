@@ -1,15 +1,18 @@
 //! A comparison in tables and a sentence.
 
 use lopa::math::portable::{exp, log10};
-use lopa::run::trace::baseline_name;
+use lopa::run::trace::{COSTS, baseline_name};
 use lopa_study::compare::{Comparison, Lead, Place, Scale, Standing};
 use lopa_study::sentences::in_words;
 use lopa_study::statistics::Interval;
 
+use super::Compared;
 use crate::output::{Output, bytes, number};
 
 /// Columns of costs that fit on a terminal beside the names of the algorithms.
 const ABREAST: usize = 4;
+/// The same where the cells have names in them.
+const ABREAST_NAMED: usize = 2;
 
 /// The name of a cost as people write it.
 pub fn plain(cost: &'static str) -> &'static str {
@@ -67,6 +70,72 @@ pub fn text(answer: &Comparison, output: &Output) -> String {
         }));
     }
     parts.join("\n\n")
+}
+
+/// Which algorithm is ahead in each of several runs under which cost, and which were not ranked.
+pub fn overview(all: &[Compared], output: &Output) -> String {
+    let answers = || all.iter().map(|one| &one.answer);
+    let costs: Vec<&'static str> = COSTS
+        .into_iter()
+        .filter(|cost| answers().any(|answer| answer.standing(cost).is_some()))
+        .collect();
+    let mut measures: Vec<&str> = answers().map(|answer| in_words(&answer.measure)).collect();
+    measures.dedup();
+    let abreast = if output.markdown() { costs.len().max(1) } else { ABREAST_NAMED };
+    let table = |some: &[&'static str]| {
+        let head: Vec<&str> =
+            std::iter::once("file").chain(some.iter().copied().map(words)).collect();
+        let row = |one: &Compared| {
+            let cell = |cost: &&'static str| {
+                let standing = one.answer.standing(cost);
+                standing
+                    .and_then(|standing| ahead(standing, &one.answer, output))
+                    .unwrap_or("–".into())
+            };
+            std::iter::once(one.name.clone()).chain(some.iter().map(cell)).collect()
+        };
+        output.list(&head, all.iter().map(row).collect())
+    };
+    let mut parts = vec![format!(
+        "Best {} at each budget, mean and deviation over seeds. {}: its lead over every other is significant; else the \
+         number of those on a par. In (…), what the leader spent most of, as a multiple of the median.",
+        measures.join(" or "),
+        if output.markdown() { "**Bold**" } else { "*" },
+    )];
+    parts.extend(costs.chunks(abreast).map(table));
+    let absent: Vec<String> = all.iter().filter_map(not_ranked).collect();
+    if !absent.is_empty() {
+        parts.push(format!(
+            "Not ranked, because they diverged (on how many seeds): {}.",
+            absent.join("; ")
+        ));
+    }
+    parts.join("\n\n")
+}
+
+/// The leader under one cost, its measure, and what its lead is worth.
+fn ahead(standing: &Standing, answer: &Comparison, output: &Output) -> Option<String> {
+    let Lead { winner, on_a_par, .. } = standing.lead.as_ref()?;
+    let place = standing.places.iter().find(|place| place.algorithm == *winner)?;
+    let value = level(place, answer.seeds.len());
+    let mut text = match on_a_par.len() {
+        0 if output.markdown() => format!("**{winner}** {value}"),
+        0 => format!("{winner} * {value}"),
+        others => format!("{winner} {value}, {others} on a par"),
+    };
+    if let Some((cost, times)) = standing.dearest() {
+        let short = words(cost).trim_end_matches(" per node");
+        text += &format!(" (×{times:.0} {})", if cost == "bytes" { "bytes" } else { short });
+    }
+    Some(text)
+}
+
+/// The algorithms of a run that diverged, each with the number of its seeds.
+fn not_ranked(one: &Compared) -> Option<String> {
+    let places = one.answer.standings.first()?.places.iter().filter(|place| place.diverged > 0);
+    let names: Vec<String> =
+        places.map(|place| format!("{} ({})", place.algorithm, place.diverged)).collect();
+    (!names.is_empty()).then(|| format!("{}: {}", one.name, names.join(", ")))
 }
 
 /// One line per cost.
