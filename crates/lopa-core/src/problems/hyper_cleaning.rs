@@ -12,23 +12,19 @@
 
 use std::ops::Range;
 
-use super::affine::Affine;
 use super::linear::Linear;
 use super::local::{draws, training};
-use super::loss::{LossKeys, LossName, sigmoid, unfit};
-use super::losses::{Goals, Losses};
+use super::loss::{LossKeys, LossName, sigmoid};
+use super::losses::Goals;
+use super::weighted::{self, Weighted, Weighting};
 use super::{Local, Scale};
-use crate::data::{Samples, Target};
+use crate::data::Target;
 use crate::error::Result;
 use crate::math::random::Stream;
 use crate::math::rank::auc;
-use crate::math::real::{Real, axpy, dot, norm, update};
+use crate::math::real::{Real, update};
 use crate::problem::predictor::Predictor;
-use crate::problem::private::RowSums;
-use crate::problem::{
-    At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, SingleLevel,
-    each_term_of_g, one,
-};
+use crate::problem::{At, Parts, Problem, Setting};
 use crate::{choices, params};
 use lopa_kernels::Level;
 
@@ -93,12 +89,23 @@ impl Options {
     }
 
     fn model<T: Real>(&self, inputs: usize, target: Target) -> Result<Linear<T>> {
-        let (loss, outputs) = self.loss().fit(target)?;
-        loss.alone().map_err(|why| {
-            let message = format!("`hyper-cleaning` weighs the loss of each row, and {why}");
-            unfit(message, "choose the problem `hyperparameter` or `representation`")
-        })?;
-        Ok(Linear::new(Affine { inputs, outputs, bias: self.bias }, loss))
+        weighted::model("hyper-cleaning", self.loss(), (inputs, self.bias), target)
+    }
+
+    /// The part of a node, whose entries of x are `block`.
+    fn part<T: Real>(
+        &self,
+        node: usize,
+        local: Local<T>,
+        block: Block,
+        setting: &Setting,
+    ) -> Result<Weighted<T, EachSample>> {
+        let (model, target) = (self.model(local.features(), local.target)?, local.target);
+        let weighting = EachSample { block, start: self.start, wrong: Vec::new() };
+        let mut part = Weighted::new(local, model, (self.ridge, self.scale), setting, weighting);
+        let stream = draws(setting.seed, node, 1);
+        part.weighting.wrong = corrupt(&mut part.inner.goals, self, target, stream);
+        Ok(part)
     }
 }
 
@@ -119,7 +126,7 @@ impl<T: Real> Problem<T> for Options {
         let n = lengths.iter().sum();
         let part = |(i, local): (usize, Local<T>)| {
             let block = Block { offset: lengths[..first + i].iter().sum(), n };
-            HyperCleaning::new(local, first + i, block, self, setting)
+            self.part(first + i, local, block, setting)
         };
         locals.into_iter().enumerate().map(part).collect()
     }
@@ -142,79 +149,47 @@ struct Block {
     n: usize,
 }
 
-/// A node's part.
-pub struct HyperCleaning<T> {
-    local: Local<T>,
-    model: Linear<T>,
+/// σ(x_e) for each sample of a node's block.
+struct EachSample {
     block: Block,
-    ridge: T,
     start: f64,
-    outer: Losses<T>,
-    inner: Losses<T>,
     wrong: Vec<bool>, // whether a sample's label or target was replaced by another
-    weights: Vec<T>,  // σ(x_e) of a minibatch
-    slopes: Vec<T>,   // σ'(x_e) of a minibatch
 }
 
-impl<T: Real> HyperCleaning<T> {
-    fn new(
-        local: Local<T>,
-        node: usize,
-        block: Block,
-        options: &Options,
-        setting: &Setting,
-    ) -> Result<HyperCleaning<T>> {
-        let losses = |samples: &Samples<T>| {
-            Losses::new(samples.clone(), options.scale.factor(setting.batch, samples.len()))
-        };
-        let mut inner = losses(&local.train);
-        let stream = draws(setting.seed, node, 1);
-        let wrong = corrupt(&mut inner.goals, options, local.target, stream);
-        Ok(HyperCleaning {
-            model: options.model(local.features(), local.target)?,
-            block,
-            ridge: T::of(options.ridge),
-            start: options.start,
-            outer: losses(&local.validation),
-            inner,
-            wrong,
-            weights: Vec::new(),
-            slopes: Vec::new(),
-            local,
-        })
+impl<T: Real> Weighting<T> for EachSample {
+    const NOT_PRIVATE: &'static str =
+        "x has an entry for each training row, so that its messages are about single rows";
+
+    fn entries(&self) -> usize {
+        self.block.n
     }
 
-    /// weights ← σ(x_e), slopes ← σ'(x_e) of a minibatch.
-    fn weigh(&mut self, x: &[T], batch: &[u32]) {
-        let HyperCleaning { block, weights, slopes, .. } = self;
-        let own = &x[block.offset..];
-        weights.clear();
+    fn start(&self) -> f64 {
+        self.start
+    }
+
+    /// σ(x_e) and σ'(x_e).
+    fn weigh(&mut self, x: &[T], batch: &[u32], weights: &mut Vec<T>, factors: &mut Vec<T>) {
+        let own = &x[self.block.offset..];
         weights.extend(batch.iter().map(|&e| own[e as usize]));
-        slopes.clear();
-        slopes.extend(weights.iter().map(|&x| -x));
+        factors.extend(weights.iter().map(|&x| -x));
         Level::best().sigmoid(weights);
-        Level::best().sigmoid(slopes);
-        update(slopes, [weights], |other, [weight]| weight * other);
+        Level::best().sigmoid(factors);
+        update(factors, [weights], |other, [weight]| weight * other);
     }
 
-    /// d ← ∇_θ ĝ, h ← ∇²_θθ ĝ v, and s ← `sign` ∇²_xθ ĝ v, on one minibatch: its rows are multiplied with θ
-    /// and v once.
-    fn of_g(&mut self, at: At<T>, v: &[T], batch: &[u32], sign: T, [d, h, s]: [&mut [T]; 3]) {
-        self.weigh(at.x, batch);
-        let HyperCleaning { model, block, ridge, inner, weights, slopes, .. } = self;
-        [&mut *d, &mut *h, &mut *s].into_iter().for_each(|out| out.fill(T::zero()));
-        let weighted = inner.each_weighted(batch, |r| weights[r]);
-        let sloping = inner.each_weighted(batch, |r| slopes[r]);
-        let own = &mut s[block.offset..];
-        let cross = |r: usize, slope| own[batch[r] as usize] += sign * slope;
-        model.add_terms(&inner.rows(batch), (at.theta, v), (weighted, sloping), (d, h), cross);
-        axpy(*ridge + *ridge, at.theta, d);
-        axpy(*ridge + *ridge, v, h);
+    fn entry(&self, row: u32) -> usize {
+        self.block.offset + row as usize
+    }
+
+    fn touched(&self, batch: &[u32]) -> Range<usize> {
+        let place = |e: Option<&u32>| self.block.offset + e.map_or(0, |&e| e as usize);
+        place(batch.iter().min())..place(batch.iter().max()) + usize::from(!batch.is_empty())
     }
 
     /// Mean weights of clean and of corrupted samples, and the probability that a clean sample weighs
     /// more than a corrupted one.
-    fn cleaning(&self, x: &[T]) -> Vec<(String, f64)> {
+    fn measures(&mut self, x: &[T]) -> Vec<(String, f64)> {
         let (mut clean, mut corrupted) = (Vec::new(), Vec::new());
         for (&wrong, &x) in self.wrong.iter().zip(&x[self.block.offset..]) {
             if wrong { &mut corrupted } else { &mut clean }.push(sigmoid(x).to_f64());
@@ -267,134 +242,4 @@ fn corrupt<T: Real>(
         }
     }
     (0..samples).map(|e| goals.at(e) != clean.at(e)).collect()
-}
-
-impl<T: Real> Bilevel<T> for HyperCleaning<T> {
-    fn dims(&self) -> Dims {
-        Dims { n: self.block.n, p: self.model.size() }
-    }
-
-    fn samples_f(&self) -> usize {
-        self.outer.count()
-    }
-
-    fn samples_g(&self) -> usize {
-        self.inner.count()
-    }
-
-    fn f(&mut self, at: At<T>, batch: &[u32]) -> f64 {
-        self.model.loss(&self.outer.rows(batch), at.theta, self.outer.each(batch))
-    }
-
-    fn g(&mut self, at: At<T>, batch: &[u32]) -> f64 {
-        self.weigh(at.x, batch);
-        let each = self.inner.each_weighted(batch, |r| self.weights[r]);
-        let loss = self.model.loss(&self.inner.rows(batch), at.theta, each);
-        loss + (self.ridge * dot(at.theta, at.theta)).to_f64()
-    }
-
-    fn grad_x_f(&mut self, _at: At<T>, _batch: &[u32], out: &mut [T]) {
-        out.fill(T::zero());
-    }
-
-    fn grad_theta_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        out.fill(T::zero());
-        let rows = self.outer.rows(batch);
-        self.model.add_gradient(&rows, at.theta, self.outer.each(batch), out);
-    }
-
-    fn grad_theta_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        out.fill(T::zero());
-        self.weigh(at.x, batch);
-        let each = self.inner.each_weighted(batch, |r| self.weights[r]);
-        self.model.add_gradient(&self.inner.rows(batch), at.theta, each, out);
-        axpy(self.ridge + self.ridge, at.theta, out);
-    }
-
-    fn hess_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
-        out.fill(T::zero());
-        self.weigh(at.x, batch);
-        let each = self.inner.each_weighted(batch, |r| self.weights[r]);
-        self.model.add_hessian_product(&self.inner.rows(batch), at.theta, v, each, out);
-        axpy(self.ridge + self.ridge, v, out);
-    }
-
-    fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
-        // (∇²_xθ g · v)_e = c/b σ'(x_e) ⟨∇ℓ_e(θ), v⟩
-        out.fill(T::zero());
-        self.weigh(at.x, batch);
-        let offset = self.block.offset;
-        let each = self.inner.each_weighted(batch, |r| self.slopes[r]);
-        self.model.each_slope(&self.inner.rows(batch), at.theta, v, each, |r, slope| {
-            out[offset + batch[r] as usize] += slope;
-        });
-    }
-
-    fn terms_of_g(&mut self, at: At<T>, v: &[T], xi: [&[u32]; 3], out: [&mut [T]; 3]) {
-        match one(xi) {
-            Some(batch) => self.of_g(at, v, batch, T::one(), out),
-            None => each_term_of_g(self, at, v, xi, out),
-        }
-    }
-
-    fn entries_of_g(&self, batch: &[u32]) -> Range<usize> {
-        let place = |e: Option<&u32>| self.block.offset + e.map_or(0, |&e| e as usize);
-        place(batch.iter().min())..place(batch.iter().max()) + usize::from(!batch.is_empty())
-    }
-
-    fn entries_of_f(&self, _batch: &[u32]) -> Range<usize> {
-        0..0
-    }
-
-    /// f does not depend on x.
-    fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
-        let Directions { d, h, s, hess, scratch } = out;
-        match one(on.xi) {
-            Some(batch) => self.of_g(at, v, batch, -T::one(), [d, h, s]),
-            None => {
-                each_term_of_g(self, at, v, on.xi, [d, h, s]);
-                update(s, [], |cross_v, []| T::zero() - cross_v);
-            }
-        }
-        if let Some(hess) = hess {
-            *hess = norm(h);
-        }
-        let grad_theta_f = &mut scratch[..h.len()];
-        self.grad_theta_f(at, on.sigma[0], grad_theta_f);
-        update(h, [grad_theta_f], |hess_v, [grad]| hess_v - grad);
-    }
-
-    fn start_x(&self, _common: &mut Stream) -> Vec<f64> {
-        vec![self.start; self.block.n]
-    }
-
-    fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
-        let HyperCleaning { local, model, outer, .. } = self;
-        let loss = model.loss(&outer.samples, at.theta, outer.every());
-        let mut metrics = vec![("loss".into(), loss)];
-        metrics.extend(local.measures(|samples| model.scores(samples, at.theta)));
-        metrics.extend(self.cleaning(at.x));
-        metrics
-    }
-
-    fn row_sums(&self) -> Result<RowSums, &'static str> {
-        Err("x has an entry for each training row, so that its messages are about single rows")
-    }
-
-    fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {
-        Some(self)
-    }
-}
-
-impl<T: Real> SingleLevel<T> for HyperCleaning<T> {
-    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        // (∇_x g)_e = c/b σ'(x_e) ℓ_e(θ)
-        out.fill(T::zero());
-        self.weigh(at.x, batch);
-        let offset = self.block.offset;
-        let each = self.inner.each_weighted(batch, |r| self.slopes[r]);
-        self.model.each_loss(&self.inner.rows(batch), at.theta, each, |r, loss| {
-            out[offset + batch[r] as usize] += loss;
-        });
-    }
 }

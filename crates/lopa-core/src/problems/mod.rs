@@ -16,6 +16,7 @@ pub mod meta_learning;
 pub mod quadratic;
 pub mod representation;
 pub mod reweighting;
+mod weighted;
 
 pub use local::Local;
 

@@ -15,21 +15,19 @@
 
 use std::ops::Range;
 
-use super::affine::Affine;
 use super::linear::Linear;
 use super::local::cut;
-use super::loss::{Goal, LossKeys, LossName, unfit};
-use super::losses::Losses;
+use super::loss::{LossKeys, LossName};
+use super::weighted::{self, Weighted, Weighting};
 use super::{Local, Scale, data};
 use crate::choices;
-use crate::data::{Data, Samples, Target};
+use crate::data::{Data, Target};
 use crate::error::{Error, Fault, Result, nearest};
-use crate::math::real::{Real, axpy, dot, update};
+use crate::math::real::{Real, dot, update};
 use crate::params;
 use crate::problem::predictor::Predictor;
-use crate::problem::private::RowSums;
 use crate::problem::scope::Scope;
-use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, SingleLevel};
+use crate::problem::{At, Parts, Problem, Setting};
 use lopa_kernels::Level;
 
 choices! {
@@ -78,12 +76,49 @@ impl Options {
     }
 
     fn model<T: Real>(&self, inputs: usize, target: Target) -> Result<Linear<T>> {
-        let (loss, outputs) = self.loss().fit(target)?;
-        loss.alone().map_err(|why| {
-            let message = format!("`reweighting` weighs the loss of each row, and {why}");
-            unfit(message, "choose the problem `hyperparameter` or `representation`")
+        weighted::model("reweighting", self.loss(), (inputs, true), target)
+    }
+
+    /// A node's rows, and the group of each that trains.
+    fn local<T: Real>(
+        &self,
+        node: usize,
+        (data, setting): (&Data, &Setting),
+        trusted: &[bool],
+    ) -> Result<Grouped<T>> {
+        let group = |row: u32| match self.by {
+            By::Group => data.train.groups().map_or(0, |groups| groups.of[row as usize]),
+            By::Class => data.train.labels()[row as usize],
+            By::Node => node as u32,
+        };
+        let mut groups = Vec::new();
+        let local = Local::of_node("reweighting", node, setting, |rows, stream| {
+            stream.shuffle(rows);
+            let (train, validation) = match setting.whole {
+                true => (rows.to_vec(), rows.to_vec()),
+                false => {
+                    let (mut own, mut train): (Vec<u32>, Vec<u32>) =
+                        rows.iter().partition(|&&row| trusted[group(row) as usize]);
+                    // Rows that are not trusted train all the same; one row may be for f alone.
+                    let (rest, validation) = match (own.len(), train.is_empty()) {
+                        (1, false) => (Vec::new(), std::mem::take(&mut own)),
+                        _ => cut(&own, self.validation)?,
+                    };
+                    train.extend(rest);
+                    (train, validation)
+                }
+            };
+            groups = train.iter().map(|&row| group(row)).collect();
+            Some((train, validation))
+        });
+        let local = local.map_err(|error| match error.id {
+            "data/too-few-samples" if !self.trusted.is_empty() => Error {
+                hint: Some("every node needs a row of a group in `trusted`, to judge by".into()),
+                ..error
+            },
+            _ => error,
         })?;
-        Ok(Linear::new(Affine { inputs, outputs, bias: true }, loss))
+        Ok((local, groups))
     }
 
     /// The names of the groups.
@@ -136,7 +171,12 @@ impl<T: Real> Problem<T> for Options {
         let data = data("reweighting", setting)?;
         let names = self.names(data, setting)?;
         let trusted = self.trusts(&names)?;
-        let part = |node| Reweighting::new(node, self, (data, setting), &names, &trusted);
+        let part = |node| {
+            let (local, of) = self.local(node, (data, setting), &trusted)?;
+            let model = self.model(local.features(), local.target)?;
+            let weighting = EachGroup { of, names: names.clone(), shares: Vec::new() };
+            Ok(Weighted::new(local, model, (self.ridge, self.scale), setting, weighting))
+        };
         nodes.map(part).collect()
     }
 
@@ -151,187 +191,53 @@ impl<T: Real> Problem<T> for Options {
     }
 }
 
-/// A node's part.
-pub struct Reweighting<T> {
-    local: Local<T>,
-    model: Linear<T>,
-    ridge: T,
-    outer: Losses<T>,
-    inner: Losses<T>,
-    groups: Vec<u32>, // of each training sample
+/// A node's rows, and the group of each training row.
+type Grouped<T> = (Local<T>, Vec<u32>);
+
+/// w_k(x) for each row of group k.
+struct EachGroup<T> {
+    of: Vec<u32>, // the group of each training row
     names: Vec<String>,
-    weights: Vec<T>, // w(x)
+    shares: Vec<T>, // w(x)
 }
 
-impl<T: Real> Reweighting<T> {
-    fn new(
-        node: usize,
-        options: &Options,
-        (data, setting): (&Data, &Setting),
-        names: &[String],
-        trusted: &[bool],
-    ) -> Result<Reweighting<T>> {
-        let group = |row: u32| match options.by {
-            By::Group => data.train.groups().map_or(0, |groups| groups.of[row as usize]),
-            By::Class => data.train.labels()[row as usize],
-            By::Node => node as u32,
-        };
-        let mut groups = Vec::new();
-        let local = Local::of_node("reweighting", node, setting, |rows, stream| {
-            stream.shuffle(rows);
-            let (train, validation) = match setting.whole {
-                true => (rows.to_vec(), rows.to_vec()),
-                false => {
-                    let (mut own, mut train): (Vec<u32>, Vec<u32>) =
-                        rows.iter().partition(|&&row| trusted[group(row) as usize]);
-                    // Rows that are not trusted train all the same; one row may be for f alone.
-                    let (rest, validation) = match (own.len(), train.is_empty()) {
-                        (1, false) => (Vec::new(), std::mem::take(&mut own)),
-                        _ => cut(&own, options.validation)?,
-                    };
-                    train.extend(rest);
-                    (train, validation)
-                }
-            };
-            groups = train.iter().map(|&row| group(row)).collect();
-            Some((train, validation))
-        })
-        .map_err(|error| match error.id {
-            "data/too-few-samples" if !options.trusted.is_empty() => Error {
-                hint: Some("every node needs a row of a group in `trusted`, to judge by".into()),
-                ..error
-            },
-            _ => error,
-        })?;
-        let losses = |samples: &Samples<T>| {
-            Losses::new(samples.clone(), options.scale.factor(setting.batch, samples.len()))
-        };
-        Ok(Reweighting {
-            model: options.model(local.features(), local.target)?,
-            ridge: T::of(options.ridge),
-            outer: losses(&local.validation),
-            inner: losses(&local.train),
-            groups,
-            names: names.to_vec(),
-            weights: Vec::new(),
-            local,
-        })
-    }
-
-    /// weights ← w(x).
-    fn find_weights(&mut self, x: &[T]) {
-        self.weights.clear();
-        self.weights.extend_from_slice(x);
-        Level::best().softmax(&mut self.weights, x.len());
+impl<T: Real> EachGroup<T> {
+    fn find_shares(&mut self, x: &[T]) {
+        self.shares.clear();
+        self.shares.extend_from_slice(x);
+        Level::best().softmax(&mut self.shares, x.len());
         let groups = T::of(x.len() as f64);
-        update(&mut self.weights, [], |share, []| groups * share);
-    }
-
-    /// out_l ← w_l (G_l − Σ_k w_k G_k / K), from G.
-    fn pull_back(&self, out: &mut [T]) {
-        let mean = dot(&self.weights, out) / T::of(out.len() as f64);
-        update(out, [&self.weights], |sum, [weight]| weight * (sum - mean));
+        update(&mut self.shares, [], |share, []| groups * share);
     }
 }
 
-/// The goal and the weight w_{k(e)} c/b of the r-th example of a batch.
-fn weighted<'a, T: Real>(
-    losses: &'a Losses<T>,
-    (weights, groups): (&'a [T], &'a [u32]),
-    batch: &'a [u32],
-) -> impl Fn(usize) -> (Goal<'a, T>, T) + 'a {
-    losses.each_weighted(batch, |r| weights[groups[batch[r] as usize] as usize])
-}
+impl<T: Real> Weighting<T> for EachGroup<T> {
+    const NOT_PRIVATE: &'static str = "the weight of a small group says much about its few rows";
 
-impl<T: Real> Bilevel<T> for Reweighting<T> {
-    fn dims(&self) -> Dims {
-        Dims { n: self.names.len(), p: self.model.size() }
+    fn entries(&self) -> usize {
+        self.names.len()
     }
 
-    fn samples_f(&self) -> usize {
-        self.outer.count()
+    fn weigh(&mut self, x: &[T], batch: &[u32], weights: &mut Vec<T>, factors: &mut Vec<T>) {
+        self.find_shares(x);
+        weights.extend(batch.iter().map(|&e| self.shares[self.of[e as usize] as usize]));
+        factors.resize(batch.len(), T::one());
     }
 
-    fn samples_g(&self) -> usize {
-        self.inner.count()
+    fn entry(&self, row: u32) -> usize {
+        self.of[row as usize] as usize
     }
 
-    fn f(&mut self, at: At<T>, batch: &[u32]) -> f64 {
-        self.model.loss(&self.outer.rows(batch), at.theta, self.outer.each(batch))
+    /// w_l (G_l − Σ_k w_k G_k / K), from G.
+    fn pull_back(&self, sums: &mut [T]) {
+        let mean = dot(&self.shares, sums) / T::of(sums.len() as f64);
+        update(sums, [&self.shares], |sum, [share]| share * (sum - mean));
     }
 
-    fn g(&mut self, at: At<T>, batch: &[u32]) -> f64 {
-        self.find_weights(at.x);
-        let each = weighted(&self.inner, (&self.weights, &self.groups), batch);
-        let loss = self.model.loss(&self.inner.rows(batch), at.theta, each);
-        loss + (self.ridge * dot(at.theta, at.theta)).to_f64()
-    }
-
-    fn grad_x_f(&mut self, _at: At<T>, _batch: &[u32], out: &mut [T]) {
-        out.fill(T::zero());
-    }
-
-    fn grad_theta_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        out.fill(T::zero());
-        let rows = self.outer.rows(batch);
-        self.model.add_gradient(&rows, at.theta, self.outer.each(batch), out);
-    }
-
-    fn grad_theta_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        out.fill(T::zero());
-        self.find_weights(at.x);
-        let each = weighted(&self.inner, (&self.weights, &self.groups), batch);
-        self.model.add_gradient(&self.inner.rows(batch), at.theta, each, out);
-        axpy(self.ridge + self.ridge, at.theta, out);
-    }
-
-    fn hess_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
-        out.fill(T::zero());
-        self.find_weights(at.x);
-        let each = weighted(&self.inner, (&self.weights, &self.groups), batch);
-        self.model.add_hessian_product(&self.inner.rows(batch), at.theta, v, each, out);
-        axpy(self.ridge + self.ridge, v, out);
-    }
-
-    fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
-        out.fill(T::zero());
-        self.find_weights(at.x);
-        let Reweighting { model, inner, groups, .. } = self;
-        model.each_slope(&inner.rows(batch), at.theta, v, inner.each(batch), |r, slope| {
-            out[groups[batch[r] as usize] as usize] += slope;
-        });
-        self.pull_back(out);
-    }
-
-    /// Then the weight of each group, as `weight_` and its name.
-    fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
-        self.find_weights(at.x);
-        let Reweighting { local, model, outer, names, weights, .. } = self;
-        let loss = model.loss(&outer.samples, at.theta, outer.every());
-        let mut metrics = vec![("loss".into(), loss)];
-        metrics.extend(local.measures(|samples| model.scores(samples, at.theta)));
-        let weight = |(name, weight): (&String, &T)| (format!("weight_{name}"), weight.to_f64());
-        metrics.extend(names.iter().zip(&*weights).map(weight));
-        metrics
-    }
-
-    fn row_sums(&self) -> Result<RowSums, &'static str> {
-        Err("the weight of a small group says much about its few rows")
-    }
-
-    fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {
-        Some(self)
-    }
-}
-
-impl<T: Real> SingleLevel<T> for Reweighting<T> {
-    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        out.fill(T::zero());
-        self.find_weights(at.x);
-        let Reweighting { model, inner, groups, .. } = self;
-        model.each_loss(&inner.rows(batch), at.theta, inner.each(batch), |r, loss| {
-            out[groups[batch[r] as usize] as usize] += loss;
-        });
-        self.pull_back(out);
+    /// The weight of each group, as `weight_` and its name.
+    fn measures(&mut self, x: &[T]) -> Vec<(String, f64)> {
+        self.find_shares(x);
+        let weight = |(name, share): (&String, &T)| (format!("weight_{name}"), share.to_f64());
+        self.names.iter().zip(&self.shares).map(weight).collect()
     }
 }
