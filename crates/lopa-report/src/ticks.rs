@@ -1,6 +1,6 @@
 //! Scales of axes, and their ticks at round numbers.
 
-use lopa::math::portable::{log10, powf};
+use lopa::math::portable::{log10, powf, powi};
 
 /// An axis from `low` to `high`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,7 +96,7 @@ impl Scale {
         for power in first..=last {
             let labelled = power.rem_euclid(every) == 0;
             for multiple in 1..=9 {
-                let value = f64::from(multiple) * 10f64.powi(power);
+                let value = f64::from(multiple) * powi(10.0, power);
                 let shown = multiple == 1 || every == 1;
                 if shown && self.low <= value && value <= self.high {
                     let major = multiple == 1 && labelled;

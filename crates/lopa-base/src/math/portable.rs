@@ -3,7 +3,7 @@
 //! The standard library takes these functions from the system, and systems round them differently. Here they are those of
 //! the crate `libm`, plain Rust without choices by processor. `clippy.toml` refuses the others. Operations that
 //! IEEE 754 defines to the last bit (+, −, ·, /, √, rounding) are the standard library's; fused products are not, because
-//! some systems round them twice.
+//! some systems round them twice. Nor are negative whole powers: on Windows the standard library inverts first.
 
 /// The functions of one precision, under the names of the standard library.
 macro_rules! functions {
@@ -30,6 +30,19 @@ functions! { f64:
     cos(x) = cos, "The cosine of an angle in radians.";
     tanh(x) = tanh, "The hyperbolic tangent.";
     mul_add(x, a, b) = fma, "x · a + b, rounded once.";
+}
+
+/// xⁿ: products in one order, then the inverse if n is negative.
+pub fn powi(x: f64, n: i32) -> f64 {
+    let (mut product, mut square, mut left) = (1.0, x, n.unsigned_abs());
+    while left > 0 {
+        if left % 2 == 1 {
+            product *= square;
+        }
+        square *= square;
+        left /= 2;
+    }
+    if n < 0 { 1.0 / product } else { product }
 }
 
 /// The functions in single precision, under the same names.

@@ -118,7 +118,7 @@ fn settle(i: usize, positions: &[[f64; 2]], distance: &[f64]) -> [f64; 2] {
     for (j, other) in positions.iter().enumerate().filter(|(j, _)| *j != i) {
         let apart = [positions[i][0] - other[0], positions[i][1] - other[1]];
         let length = hypot(apart[0], apart[1]).max(1e-9);
-        let weight = distance[j].powi(-2);
+        let weight = 1.0 / distance[j].powi(2);
         for axis in 0..2 {
             sum[axis] += weight * (other[axis] + distance[j] * apart[axis] / length);
         }

@@ -8,7 +8,7 @@ use super::look::Look;
 use super::{Facts, Wish, Written, preparation};
 use crate::choose;
 use lopa::math::number;
-use lopa::math::portable::log10;
+use lopa::math::portable::{log10, powi};
 
 /// Wider rows get no hidden layer: its weights would be most of the work.
 const WIDE: usize = 2000;
@@ -171,7 +171,7 @@ impl Plan {
 
     /// The rest of a file that protects rows: one run, whose method finds its steps from what has noise already.
     fn private_run(&self, epsilon: f64, per_node: usize, batch: &str) -> String {
-        let delta = 10f64.powi(-log10(per_node.max(10) as f64).ceil() as i32 - 1);
+        let delta = powi(10.0, -log10(per_node.max(10) as f64).ceil() as i32 - 1);
         format!(
             "[run]\nseeds = [1]   # each seed is a run of its own, and spends the budget again\n\
              iterations = 40   # more of them need more noise in each\nbatch = {batch}\nevaluations = 4\n\

@@ -30,6 +30,7 @@ use journal::{Line, Merged, found_name, test_name, trial_name};
 use lopa::config::Source;
 use lopa::error::{Error, Result};
 use lopa::experiment::{AlgorithmSpec, Experiment, Registries};
+use lopa::math::portable::powi;
 use lopa::run::Context;
 use lopa::store::bytes::hex;
 use lopa::work::{Beating, Ledger, Member, Merge, Sender, Unit, walk, walk_sent};
@@ -398,7 +399,7 @@ impl Search<'_> {
             Method::Halving => (self.spec.trials.ilog(ETA) as i32).min(3),
             _ => 0,
         };
-        (0..=stages).rev().map(|power| self.spec.share * (ETA as f64).powi(-power)).collect()
+        (0..=stages).rev().map(|power| self.spec.share * powi(ETA as f64, -power)).collect()
     }
 
     /// Better trials first: one without a value is worst, and of equals the earlier is better.

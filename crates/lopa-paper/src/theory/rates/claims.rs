@@ -8,7 +8,7 @@ use crate::theory::Scheme::{GradientTracking, LocalGradient};
 use crate::theory::{Scheme, Steps};
 use lopa::algorithms::{AnyMethod, algorithms};
 use lopa::config::Choice;
-use lopa::math::portable::{cbrt, ln};
+use lopa::math::portable::{cbrt, ln, powi};
 
 /// Step sizes with this α; the corollaries scale α, β, λ, γ together, here by `factor`.
 fn steps(alpha: f64, factor: f64) -> Steps {
@@ -371,7 +371,7 @@ fn hessians(lab: &Lab, seed: u64) -> Points {
         Some(run.hessians[at])
     };
     let at = |power: i32| {
-        let eps = 10f64.powi(-power);
+        let eps = powi(10.0, -power);
         let ours = to_reach(eps, &lopa)?;
         let theirs = looped.iter().filter_map(|run| to_reach(eps, run)).reduce(f64::min)?;
         Some((ln(1.0 / eps), theirs / ours))
