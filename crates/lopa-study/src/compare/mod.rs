@@ -283,8 +283,8 @@ impl Comparison {
 }
 
 impl Standing {
-    /// The other cost of which the leader spent most, as a multiple of the median of the ranked algorithms; `None`
-    /// below twice the median.
+    /// The other cost of which the leader spent most, as a multiple of the median of the ranked algorithms that
+    /// have this cost; `None` below twice the median.
     pub fn dearest(&self) -> Option<(&'static str, f64)> {
         let winner = &self.lead.as_ref()?.winner;
         let ranked: Vec<&Place> = self.places.iter().filter(|place| place.ranked).collect();
@@ -292,12 +292,15 @@ impl Standing {
         let multiple = |cost: &'static str| {
             let mut all: Vec<f64> =
                 ranked.iter().filter_map(|place| place.spent.get(cost).copied()).collect();
+            all.retain(|&spent| spent > 0.0);
             all.sort_by(f64::total_cmp);
-            Some((cost, leader.spent.get(cost)? / all.get(all.len() / 2)?))
+            let middle = [all.len().checked_sub(1)? / 2, all.len() / 2];
+            let median = middle.iter().map(|&at| all[at]).sum::<f64>() / 2.0;
+            Some((cost, leader.spent.get(cost)? / median))
         };
         let others = LEFT_OUT.into_iter().filter(|cost| *cost != self.cost).filter_map(multiple);
         others
-            .filter(|(_, times)| times.is_finite() && *times >= 2.0)
+            .filter(|(_, times)| *times >= 2.0)
             .max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
