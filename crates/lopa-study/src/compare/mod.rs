@@ -299,9 +299,7 @@ impl Standing {
             Some((cost, leader.spent.get(cost)? / median))
         };
         let others = LEFT_OUT.into_iter().filter(|cost| *cost != self.cost).filter_map(multiple);
-        others
-            .filter(|(_, times)| *times >= 2.0)
-            .max_by(|a, b| a.1.total_cmp(&b.1))
+        others.filter(|(_, times)| *times >= 2.0).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// A warning that names the algorithms measured far below the budget.
