@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lopa::error::{Error, Result};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 
 /// The signals received so far.
 #[derive(Default)]
@@ -23,13 +21,29 @@ impl Signals {
         Ok(signals)
     }
 
+    #[cfg(not(windows))]
     fn register(&self) -> std::io::Result<()> {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        use signal_hook::flag;
+
         for (signal, code) in [(SIGINT, 130), (SIGTERM, 143)] {
             flag::register_conditional_shutdown(signal, code, self.either.clone())?;
             flag::register(signal, self.either.clone())?;
         }
         flag::register(SIGTERM, self.terminated.clone())?;
         Ok(())
+    }
+
+    /// Windows has no signals: its console says that Ctrl-C was pressed.
+    #[cfg(windows)]
+    fn register(&self) -> std::io::Result<()> {
+        let either = self.either.clone();
+        let pressed = move || {
+            if either.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+        };
+        ctrlc::set_handler(pressed).map_err(std::io::Error::other)
     }
 
     /// Set once a clean stop was requested.
