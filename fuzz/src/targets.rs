@@ -384,7 +384,13 @@ fn checkpoint_summed(bytes: &[u8]) {
     /// Gives a state of the run, some of it replaced.
     struct Kept<'a>(Vec<&'a [u8]>, Option<State>);
     impl Store for Kept<'_> {
-        fn kept(&mut self, _: &str, _: u64, _: &mut dyn FnMut(String)) -> Result<Option<State>> {
+        fn kept(
+            &mut self,
+            _: &str,
+            _: u64,
+            _: &dyn Fn(&State) -> bool,
+            _: &mut dyn FnMut(String),
+        ) -> Result<Option<State>> {
             let Some(mut state) = self.1.clone() else { return Ok(None) };
             let replaced = |kept: &mut Vec<u8>, piece: &[u8]| {
                 kept.iter_mut().zip(piece).for_each(|(kept, byte)| *kept ^= byte);
@@ -540,15 +546,24 @@ impl Journal for Memory {
     }
 }
 
-fn peers(events: Vec<Event>, journal: Option<&[u8]>) -> Peers<Script> {
+/// A second, and a journal with this content.
+fn recorded(bytes: &[u8]) -> (Duration, Box<Memory>) {
+    (Duration::from_secs(1), Box::new(Memory(bytes.into())))
+}
+
+fn skip_link(bytes: &[u8]) -> Policy {
+    let (patience, journal) = recorded(bytes);
+    Policy::SkipLink { patience, journal }
+}
+
+fn leave(bytes: &[u8]) -> Policy {
+    let (silence, journal) = recorded(bytes);
+    Policy::Leave { silence, journal }
+}
+
+fn peers(events: Vec<Event>, policy: Policy) -> Peers<Script> {
     let script = Script { events: events.into_iter(), now: Duration::ZERO };
     let second = Duration::from_secs(1);
-    let policy = match journal {
-        Some(bytes) => {
-            Policy::SkipLink { patience: second, journal: Box::new(Memory(bytes.into())) }
-        }
-        None => Policy::Wait,
-    };
     let settings = Settings { policy, deadline: 10 * second, ..Settings::default() };
     Peers::new(script, (1, 3), &[5; 32], settings, Box::new(|_| ()))
 }
@@ -571,6 +586,8 @@ fn frames(bytes: &[u8]) {
         FrameKind::Notice,
         FrameKind::Ended,
         FrameKind::Overflow,
+        FrameKind::Progress,
+        FrameKind::Statement,
     ];
     let frame = |piece: &&[u8]| {
         let (head, payload) = piece.split_at(piece.len().min(4));
@@ -585,15 +602,22 @@ fn frames(bytes: &[u8]) {
             k: u64::from(k),
             e: u32::from(e),
         };
-        let kind = kinds[usize::from(kind & 7) % 6];
+        let kind = kinds[usize::from(kind & 7)];
         let numbers = matches!(kind, FrameKind::Data | FrameKind::Overflow);
         let scalar = if numbers { 8 } else { 1 };
         Event::Frame(from, Frame { kind, scalar, place, payload }.to_bytes(&[5; 16], |_| SIGNATURE))
     };
     let events = pieces(rest, 40).iter().map(frame).collect();
-    let mut peers = peers(events, (options & 1 == 1).then_some(&[]));
+    let mut peers = peers(
+        events,
+        match options & 3 {
+            0 => Policy::Wait,
+            2 => leave(&[]),
+            _ => skip_link(&[]),
+        },
+    );
     with_mixing(|mixing| {
-        let begin = Begin { job: 0, mixing, kept: None, limits: LIMITS };
+        let begin = Begin { job: 0, mixing, kept: None, held: Some(&[2]), limits: LIMITS };
         peers.begin(begin).expect("a start without a past");
         let parcel = |rank| Parcel { rank, bytes: vec![0; 16], finite: true };
         for k in 0..4 {
@@ -614,16 +638,18 @@ fn frames(bytes: &[u8]) {
 fn journal(bytes: &[u8]) {
     let parts = pieces(bytes, 2);
     with_mixing(|mixing| {
-        let begin = |kept| Begin { job: 0, mixing, kept, limits: LIMITS };
-        let mut first = peers(Vec::new(), Some(&[]));
+        let begin = |kept| Begin { job: 0, mixing, kept, held: None, limits: LIMITS };
+        let mut first = peers(Vec::new(), skip_link(&[]));
         first.begin(begin(None)).expect("a start without a past");
         first.mark();
         let mut kept = first.save(false);
         let changes = parts.get(1).copied().unwrap_or_default();
         kept.iter_mut().zip(changes).for_each(|(kept, byte)| *kept ^= byte);
-        let mut again = peers(Vec::new(), Some(parts[0]));
-        if again.begin(begin(Some(&kept))).is_ok() {
-            let _ = again.all(b"x", &|_, _| Ok(()));
+        for policy in [skip_link(parts[0]), leave(parts[0])] {
+            let mut again = peers(Vec::new(), policy);
+            if again.begin(begin(Some(&kept))).is_ok() {
+                let _ = again.all(b"x", &|_, _| Ok(()));
+            }
         }
     });
 }

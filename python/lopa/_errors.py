@@ -76,6 +76,10 @@ class MismatchError(Error):
     """Saved results that differ from recomputed ones."""
 
 
+class LeftError(Error):
+    """This node is no longer a member of the run: the others go on without it."""
+
+
 def describe(error: BaseException) -> tuple[str, str, str | None, str | None]:
     """Kind, message, place and hint of an exception, for output without a traceback."""
     if isinstance(error, Error):

@@ -33,6 +33,7 @@ fn made<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
         Kind::Peer => "PeerError",
         Kind::Refused => "RefusedError",
         Kind::Mismatch => "MismatchError",
+        Kind::Left => "LeftError",
     };
     let Error { id, message, place, hint, .. } = error;
     py.import("lopa._errors")?.getattr(name)?.call1((*id, message, place, hint))

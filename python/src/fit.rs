@@ -184,6 +184,7 @@ impl Fit<'_, '_> {
             fills: false,
             nodes: Vec::new(),
             groups: Default::default(),
+            chapters: Vec::new(),
         }
     }
 }

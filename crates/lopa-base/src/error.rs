@@ -21,6 +21,8 @@ pub enum Kind {
     Refused,
     /// Saved results that differ from recomputed ones.
     Mismatch,
+    /// This node is no longer a member of the run: the others go on without it.
+    Left,
 }
 
 impl Kind {
@@ -35,6 +37,7 @@ impl Kind {
             Kind::Peer => 6,
             Kind::Refused => 7,
             Kind::Mismatch => 8,
+            Kind::Left => 10,
         }
     }
 }

@@ -125,6 +125,7 @@ mod tests {
             row: rows[6].row.clone(),
             measuring: 0.0,
             diagnosis: None,
+            chapters: Vec::new(),
             messages: None,
             nodes: Vec::new(),
             spread: Default::default(),
@@ -186,6 +187,7 @@ mod tests {
             },
             ended: None,
             resumed: Vec::new(),
+            left: Default::default(),
             checksums: Default::default(),
             other: Default::default(),
         }

@@ -6,6 +6,7 @@ mod digests;
 mod ends;
 mod hosts;
 mod kills;
+mod leave;
 #[path = "../cli/namespaces.rs"]
 mod namespaces;
 #[path = "../../../lopa/tests/suite/pages.rs"]

@@ -204,4 +204,8 @@ impl<T: Real> Algorithm<T> for C2dfb<T> {
     fn tracked(&self) -> Option<(&[T], &[T])> {
         Some((&self.t, &self.u))
     }
+
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(vec![("t", Some("u")), ("t_theta", Some("d")), ("t_y", Some("q"))])
+    }
 }

@@ -163,6 +163,10 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
         self.steps.mean()
     }
 
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(vec![])
+    }
+
     fn at(&self) -> At<'_, T> {
         At { x: &self.x, theta: &self.theta }
     }

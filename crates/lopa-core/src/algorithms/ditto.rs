@@ -89,6 +89,10 @@ impl<T: Real> Algorithm<T> for Ditto<T> {
         }
     }
 
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(vec![])
+    }
+
     fn at(&self) -> At<'_, T> {
         At { x: &self.own.x, theta: &self.own.theta }
     }

@@ -69,6 +69,10 @@ impl<T: Real> Algorithm<T> for FedPer<T> {
         }
     }
 
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(vec![])
+    }
+
     fn at(&self) -> At<'_, T> {
         At { x: &self.x, theta: &self.local.theta }
     }

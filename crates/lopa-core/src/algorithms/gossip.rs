@@ -201,6 +201,10 @@ impl<T: Real> Algorithm<T> for Gossip<T> {
         self.invert(); // 12, 14
     }
 
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(vec![])
+    }
+
     fn at(&self) -> At<'_, T> {
         At { x: &self.x, theta: &self.theta }
     }

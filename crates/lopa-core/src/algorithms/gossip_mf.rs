@@ -98,6 +98,10 @@ impl<T: Real> Algorithm<T> for GossipMf<T> {
         axpy(-beta, &self.d, &mut self.theta);
     }
 
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(vec![])
+    }
+
     fn at(&self) -> At<'_, T> {
         At { x: &self.x, theta: &self.theta }
     }

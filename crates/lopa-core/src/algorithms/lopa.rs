@@ -267,4 +267,8 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
     fn tracked(&self) -> Option<(&[T], &[T])> {
         (self.scheme == Scheme::GradientTracking).then_some((&self.y[..], &self.z[..]))
     }
+
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(vec![("y", Some("z")), ("y_theta", Some("d")), ("y_v", Some("h"))])
+    }
 }

@@ -230,4 +230,8 @@ impl<T: Real> Algorithm<T> for MdboNode<T> {
     fn tracked(&self) -> Option<(&[T], &[T])> {
         Some((&self.zf[..], &self.u[..]))
     }
+
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(vec![("Zf", Some("u")), ("Zg", Some("e"))])
+    }
 }

@@ -123,6 +123,36 @@ pub trait Algorithm<T: Real>: Send {
     fn tracked(&self) -> Option<(&[T], &[T])> {
         None
     }
+
+    /// The variables that refer to all nodes, each with the node's own variable that takes its place when
+    /// nodes leave, or none where zeros do: what must hold of sums over all nodes then holds of those that
+    /// stay. A name that the node has no variable of is passed over. An error is the reason why the
+    /// algorithm cannot go on without a node.
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Err("it does not state which of its variables refer to all nodes")
+    }
+}
+
+/// A variable that refers to all nodes, and the node's own one that takes its place.
+pub type Tracker = (&'static str, Option<&'static str>);
+
+/// Restores what must hold of sums over all nodes, after some have left.
+pub fn regroup<T: Real>(algorithm: &mut dyn Algorithm<T>) -> Result<(), &'static str> {
+    for (tracker, own) in algorithm.trackers()? {
+        let find = |name: &str| algorithm.variables().iter().position(|(known, _)| *known == name);
+        let (at, from) = (find(tracker), own.and_then(find));
+        let mut variables = algorithm.variables_mut();
+        let Some(at) = at else { continue };
+        match (own, from) {
+            (None, _) => variables[at].1.fill(T::zero()),
+            (Some(_), Some(from)) => {
+                let values = variables[from].1.to_vec();
+                variables[at].1.copy_from_slice(&values);
+            }
+            (Some(_), None) => return Err("a variable that it names is missing"),
+        }
+    }
+    Ok(())
 }
 
 /// Where a node starts.

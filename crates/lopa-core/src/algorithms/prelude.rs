@@ -3,7 +3,7 @@
 pub use super::cost::{Cost, Count, Task, p, steps};
 pub use super::parts::directions::{DirectionBuffers, Estimate};
 pub use super::parts::steps::{Given, Rule, Steps};
-pub use super::{Algorithm, Facts, Method, Start, algorithm_entry};
+pub use super::{Algorithm, Facts, Method, Start, Tracker, algorithm_entry};
 pub use crate::config::Params;
 pub use crate::error::{Error, Fault, Result};
 pub use crate::math::real::{Real, Vector, axpy, dot, update};

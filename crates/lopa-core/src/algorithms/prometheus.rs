@@ -247,4 +247,8 @@ impl<T: Real> Algorithm<T> for Prometheus<T> {
     fn tracked(&self) -> Option<(&[T], &[T])> {
         Some((&self.y[..], &self.u[..]))
     }
+
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(vec![("y", Some("u"))])
+    }
 }

@@ -272,6 +272,14 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
     fn tracked(&self) -> Option<(&[T], &[T])> {
         (self.scheme == Scheme::GradientTracking).then_some((&self.y[..], &self.q[..]))
     }
+
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        match self.scheme {
+            Scheme::GradientTracking => Ok(vec![("y", Some("q"))]),
+            Scheme::ExactDiffusion => Ok(vec![("y", Some("psi"))]), // φ = ψ, as at the start
+            Scheme::Extra => Err("it is derived for one W that stays"),
+        }
+    }
 }
 
 /// What comes before q⁺ in an iteration, as a list for devices.

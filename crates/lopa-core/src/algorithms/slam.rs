@@ -110,6 +110,10 @@ impl<T: Real> Algorithm<T> for Slam<T> {
         });
     }
 
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(vec![("M_theta", None), ("M_x", None)])
+    }
+
     fn at(&self) -> At<'_, T> {
         At { x: &self.x, theta: &self.theta }
     }

@@ -187,4 +187,8 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
     fn tracked(&self) -> Option<(&[T], &[T])> {
         Some((&self.tx[..], &self.now.s[..]))
     }
+
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(vec![("tx", Some("s")), ("t_theta", Some("d")), ("tv", Some("h"))])
+    }
 }

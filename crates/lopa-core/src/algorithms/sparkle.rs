@@ -419,4 +419,20 @@ impl<T: Real> Algorithm<T> for Sparkle<T> {
         let x = &self.levels[X];
         matches!(x.strategy, Strategy::Gt | Strategy::Atc).then_some((&x.memory[..], &self.r[..]))
     }
+
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        let SparkleParams { upper, lower, .. } = self.params;
+        let inner = |memory, last, value| match lower {
+            Strategy::Ed => (memory, Some(value)), // ψ = w, as at the start
+            Strategy::Extra => (memory, None),
+            Strategy::Gt | Strategy::Atc => (memory, Some(last)),
+        };
+        let x = match upper {
+            Strategy::Ed => ("ahead_x", Some("memory_x")),
+            Strategy::Extra => ("memory_x", None),
+            Strategy::Gt | Strategy::Atc => ("memory_x", Some("last_x")),
+        };
+        let theta = inner("memory_theta", "last_theta", "theta");
+        Ok(vec![x, theta, inner("memory_v", "last_v", "v")])
+    }
 }

@@ -163,4 +163,11 @@ impl<T: Real> Algorithm<T> for Spdb<T> {
     fn tracked(&self) -> Option<(&[T], &[T])> {
         (self.params.consensus == Consensus::Gt).then_some((&self.y[..], &self.hyper.u[..]))
     }
+
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(match self.params.consensus {
+            Consensus::Al => vec![("M", None)], // the sum of M over all nodes is zero
+            Consensus::Gt => vec![("y", Some("u"))],
+        })
+    }
 }

@@ -361,4 +361,8 @@ impl<T: Real> Algorithm<T> for Zhang<T> {
     fn tracked(&self) -> Option<(&[T], &[T])> {
         Some((&self.levels[X].tracker, &self.levels[X].estimate))
     }
+
+    fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
+        Ok(vec![("Zu", Some("u")), ("Ze", Some("e")), ("Zc", Some("c"))])
+    }
 }

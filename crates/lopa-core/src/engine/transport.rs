@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::peers::Chapter;
 use super::refusal::Refusal;
 use crate::error::Result;
 #[cfg(feature = "mpi")]
@@ -105,6 +106,21 @@ pub trait Independent {
 
     /// Whether this process was asked to stop.
     fn stopped(&self) -> bool;
+
+    /// The number of this process's node, which stays the same when others leave.
+    fn node(&self) -> usize;
+
+    /// The parts of the runs with different members; one if no node has left.
+    fn chapters(&mut self) -> Result<Vec<Chapter>>;
+
+    /// Whether members that are silent for long are left out: then checkpoints of all nodes must be of
+    /// the same iterations, and the last two stay.
+    fn leaves(&self) -> bool {
+        false
+    }
+
+    /// Called when the state after this many iterations is on disk.
+    fn note_checkpoint(&mut self, _k: u64) {}
 }
 
 /// Size limits of a neighbour's messages, in bytes.
@@ -125,6 +141,8 @@ pub struct Begin<'a> {
     pub mixing: &'a Mixing,
     /// The saved state, if the run resumes.
     pub kept: Option<&'a [u8]>,
+    /// The iterations of the checkpoints on disk, for a run that can go on without a node.
+    pub held: Option<&'a [u64]>,
     /// Size limits of incoming messages.
     pub limits: Limits,
 }

@@ -116,6 +116,19 @@ impl Watch {
         mark.all.iter_mut().zip(sizes).for_each(|(old, new)| old.clone_from(new));
     }
 
+    /// Keeps the nodes with these indices, after others have left.
+    pub fn regroup(&mut self, staying: &[usize]) {
+        let pick = |of: &Vec<Vec<f64>>| -> Vec<Vec<f64>> {
+            staying.iter().filter_map(|&at| of.get(at).cloned()).collect()
+        };
+        self.early = pick(&self.early);
+        self.marks.iter_mut().for_each(|mark| mark.all = pick(&mark.all));
+        self.first = self.first.take().and_then(|culprit| {
+            let node = staying.iter().position(|&at| at == culprit.node)?;
+            Some(Culprit { node, ..culprit })
+        });
+    }
+
     /// Saves its state.
     pub fn save(&self, names: &[&'static str], out: &mut Writer) {
         out.u64(self.early.len() as u64);

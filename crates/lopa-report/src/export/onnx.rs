@@ -363,6 +363,7 @@ mod tests {
                     fills: true,
                     nodes: Vec::new(),
                     groups: Default::default(),
+                    chapters: Vec::new(),
                 },
                 x: vec![(0..n).map(number).collect()],
                 theta: vec![(0..p).map(|at| number(at + 5)).collect()],

@@ -94,7 +94,7 @@ fn closing(saved: &Saved) -> String {
     format!("<p class=\"closing\">{}</p>\n", escape(&text))
 }
 
-/// The algorithms that diverged, and why: with the diagnosis of the first seed.
+/// The algorithms that diverged, and why, with the diagnosis of the first seed; and the runs that nodes have left.
 fn divergences(saved: &Saved) -> String {
     let note = |algorithm: &str| {
         let seeds = Seeds::of(algorithm, &saved.results);
@@ -114,7 +114,11 @@ fn divergences(saved: &Saved) -> String {
             escape(why)
         ))
     };
-    let notes: String = saved.algorithms().into_iter().filter_map(note).collect();
+    let left = |entry: &Outcome| {
+        entry.took_part(&saved.manifest.nodes).map(|text| format!("<li>{}</li>", escape(&text)))
+    };
+    let left = saved.results.iter().filter_map(left);
+    let notes: String = saved.algorithms().into_iter().filter_map(note).chain(left).collect();
     if notes.is_empty() { notes } else { format!("<ul class=\"alarm\">{notes}</ul>\n") }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::experiment::FinalTheta;
 use crate::network::Joint;
+use crate::run::Part;
 
 /// The manifest of a run folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +49,9 @@ pub struct Manifest {
     /// When it was resumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<String>,
+    /// Who took part in which iterations, by run, where not all nodes did in all of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left: BTreeMap<String, Vec<Part>>,
     /// SHA-256 of files that never change: `resolved.toml` and the partitions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checksums: BTreeMap<String, String>,

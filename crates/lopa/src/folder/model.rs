@@ -17,6 +17,7 @@ use crate::error::{Error, Kind, Result, nearest};
 use crate::evaluate::Point;
 use crate::problem::predictor::Predictor;
 use crate::problem::{AnyProblem, At};
+use crate::run::Part;
 use crate::store::bytes::hex;
 use crate::store::disk;
 use crate::store::files::{cannot_write, replace};
@@ -86,6 +87,9 @@ pub struct About {
     /// The node of each group, where nodes are not named after their groups.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, usize>,
+    /// Who took part from which iteration on, if not all nodes took part in all iterations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chapters: Vec<Part>,
 }
 
 impl About {
@@ -318,7 +322,11 @@ impl Model {
         }
         let diverged = self.about.diverged;
         if !diverged && self.theta[node].iter().all(|value| value.is_nan()) {
-            let message = format!("only node {node} itself has its model");
+            let left = self.about.chapters.last().is_some_and(|part| !part.members.contains(&node));
+            let message = match left {
+                true => format!("node {node} left the run before its end: its model is not here"),
+                false => format!("only node {node} itself has its model"),
+            };
             return Err(Error::config("config/not-here", message)
                 .at("--node")
                 .hint("a peer's folder holds the model of its own node"));

@@ -101,6 +101,7 @@ impl RunFolder {
             machine: machine(device),
             ended: None,
             resumed: Vec::new(),
+            left: BTreeMap::new(),
             checksums: [(RESOLVED.to_string(), hex(&Sha256::digest(&resolved)))].into(),
             other: computed_by.into_iter().collect(),
         };
@@ -394,17 +395,31 @@ impl Store for RunFolder {
         &mut self,
         algorithm: &str,
         seed: u64,
+        usable: &dyn Fn(&State) -> bool,
         refuse: &mut dyn FnMut(String),
     ) -> Result<Option<State>> {
         self.unsaid.drain(..).for_each(&mut *refuse);
         let run = self.run_hash(algorithm, seed);
         let measured = self.sound..=self.measured()?;
         let mut checkpoints = self.checkpoints_of(algorithm, seed);
-        let newest = checkpoints.newest(&run, measured, refuse);
+        let newest = checkpoints.newest(&run, measured, usable, refuse);
         self.checkpoints = Some(checkpoints);
         self.last = newest.as_ref().map(|newest| (newest.state.progress.k, newest.metrics));
         self.cut_metrics(newest.as_ref().map_or(self.sound, |newest| newest.metrics))?;
         Ok(newest.map(|newest| newest.state))
+    }
+
+    fn held(
+        &mut self,
+        algorithm: &str,
+        seed: u64,
+        usable: &dyn Fn(&State) -> bool,
+    ) -> Result<Vec<u64>> {
+        let run = self.run_hash(algorithm, seed);
+        let measured = self.sound..=u64::MAX;
+        let valid = self.checkpoints_of(algorithm, seed).valid(&run, measured, &mut |_| {});
+        let usable = valid.iter().map(|(_, checkpoint)| &checkpoint.state).filter(|s| usable(s));
+        Ok(usable.map(|state| state.progress.k).collect())
     }
 
     fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
@@ -471,6 +486,11 @@ impl Store for RunFolder {
         self.results.retain(|entry| !entry.is_of(algorithm, *seed));
         self.results.push(outcome.listed(LISTED));
         self.write_results()?;
+        if !outcome.chapters.is_empty() {
+            let run = run_name(algorithm, *seed);
+            self.manifest.left.insert(run, outcome.chapters.clone());
+            self.write_manifest()?;
+        }
         let checkpoints = self.checkpoints.take();
         if outcome.stop != Stop::Interrupted {
             self.sound = self.measured()?;
@@ -584,6 +604,7 @@ impl ModelParts {
             fills: any(|scaling| !scaling.fill.is_empty()),
             nodes: self.nodes.clone(),
             groups: self.homes.clone(),
+            chapters: outcome.chapters.clone(),
         }
     }
 }

@@ -6,13 +6,16 @@ use super::checkpoint::{Interval, State, misfit};
 use super::clock::Clock;
 use super::ending::{Ending, Verdict};
 use super::private::Account;
-use super::processes::{Keeper, Processes, restore};
+use super::processes::{
+    Keeper, Processes, chapters, is_usable, lost_cut, own_nodes, parts, restore,
+};
 use super::recorder::Recorder;
 use super::trace::Stop;
-use super::world::{Job, Setup};
+use super::world::{Job, Setup, World};
 use super::{Context, Observers, Outcome};
+use crate::algorithms::regroup;
 use crate::engine::device::{DeviceRun, Program};
-use crate::engine::{Cluster, Node, Transport, block};
+use crate::engine::{Chapter, Cluster, NEXT_CHAPTER, Node, Transport};
 use crate::error::{Error, Result};
 use crate::experiment::Precision;
 use crate::math::real::Real;
@@ -24,9 +27,38 @@ use crate::store::bytes::{Hash, Reader, Writer};
 use toml::Value;
 
 impl Job<'_> {
-    /// Runs it to its end, from an earlier state if there is one.
+    /// Runs it to its end, from an earlier state if there is one. When nodes leave, it goes back to the state
+    /// that the others agreed on and continues without them.
     pub fn run<T: Real>(
         &self,
+        evaluators: &mut [Box<dyn Bilevel<f64>>],
+        transport: &mut dyn Transport,
+        context: &Context,
+        observers: &mut Observers,
+    ) -> Result<Outcome> {
+        loop {
+            let chapters = chapters(transport)?;
+            let world = self.among_members(&chapters)?;
+            let world = world.as_ref().unwrap_or(self.setup.world);
+            let job = Job { setup: Setup { world, ..self.setup }, ..*self };
+            match job.run_chapter::<T>(&chapters, evaluators, transport, context, observers) {
+                Err(error) if error.id == NEXT_CHAPTER => continue,
+                done => return done,
+            }
+        }
+    }
+
+    /// The world of the members, if nodes left before this run ended.
+    pub fn among_members(&self, chapters: &[Chapter]) -> Result<Option<World>> {
+        let Setup { experiment, world, .. } = self.setup;
+        let parts = parts(chapters, self.number, experiment.network.nodes);
+        (!parts.is_empty()).then(|| experiment.without(world, parts)).transpose()
+    }
+
+    /// Runs it to its end, or until nodes leave.
+    fn run_chapter<T: Real>(
+        &self,
+        chapters: &[Chapter],
         evaluators: &mut [Box<dyn Bilevel<f64>>],
         transport: &mut dyn Transport,
         context: &Context,
@@ -36,15 +68,17 @@ impl Job<'_> {
         self.warn(observers);
         let begun = Instant::now();
         let Setup { experiment, world, pool, .. } = self.setup;
-        let here = block(experiment.network.nodes, transport.size(), transport.rank());
+        let here = own_nodes(experiment.network.nodes, transport);
         let Parts { each, together } = self.setup.parts_of::<T>(here.clone())?;
         self.say_tables(&each, observers);
         let mut nodes = self.setup.nodes_of(each, here.start, method)?;
-        let kept = observers.kept(&self.algorithm.label, self.setup.seed)?;
-        let kept = self.begin(kept, &nodes[0], transport)?;
+        let (kept, held) = self.kept(chapters, transport, observers)?;
+        let chapter = Chapter::of(chapters, self.number) as u64;
+        let kept = self.begin(kept, (chapter, &held), &nodes[0], transport)?;
         let mut delivery = self.delivery(&nodes[0], transport)?;
         let put_back = |state| restore(state, here, transport, &mut nodes, &mut *delivery);
         let trails = kept.as_ref().map(put_back).transpose()?;
+        let turned = self.turn(kept.as_ref(), chapters, &mut nodes)?;
         let k = kept.as_ref().map_or(0, |state| state.progress.k);
         let device = self.device(&nodes, k, transport)?;
         let mixing = &world.mixing;
@@ -67,10 +101,55 @@ impl Job<'_> {
             clock: Clock::default(),
             ending,
             recorder,
-            keeper: Keeper::default(),
+            keeper: Keeper::new(chapter),
+            turned,
         };
         let done = ongoing.follow(&mut cluster, kept.zip(trails));
         ongoing.keeper.leave(self, &mut cluster, done, &mut ongoing.recorder.observers)
+    }
+
+    /// The last state kept that it can continue from in its chapter; where nodes may be left out, also the
+    /// iterations of all such states.
+    fn kept(
+        &self,
+        chapters: &[Chapter],
+        transport: &mut dyn Transport,
+        observers: &mut Observers,
+    ) -> Result<(Option<State>, Vec<u64>)> {
+        let (label, seed) = (&self.algorithm.label, self.setup.seed);
+        let usable = |state: &State| is_usable(state, chapters, self.number);
+        let kept = observers.kept(label, seed, &usable)?;
+        let from = chapters.get(Chapter::of(chapters, self.number)).map(|chapter| chapter.from);
+        let cut = from.filter(|from| from.job == self.number).and_then(|from| from.k);
+        if let (None, Some(k)) = (&kept, cut) {
+            return Err(lost_cut(k));
+        }
+        let held = match Processes::of(transport).leave() {
+            true => observers.store.held(label, seed, &usable)?,
+            false => Vec::new(),
+        };
+        Ok((kept, held))
+    }
+
+    /// Restores what must hold over all nodes, if a chapter without some begins with this state; returns the
+    /// chapter that begins, and the places of those that stay.
+    fn turn<T: Real>(
+        &self,
+        kept: Option<&State>,
+        chapters: &[Chapter],
+        nodes: &mut [Node<T>],
+    ) -> Result<Option<(u64, Vec<usize>)>> {
+        let at = Chapter::of(chapters, self.number);
+        let before = kept.and_then(|state| chapters.get(..at)?.get(state.chapter as usize));
+        let Some(before) = before else { return Ok(None) };
+        let now = &chapters[at];
+        if before.members != now.members {
+            for node in nodes {
+                regroup(&mut *node.algorithm)
+                    .map_err(|why| cannot_leave(&self.algorithm.label, why))?;
+            }
+        }
+        Ok(Some((at as u64, staying(before, now))))
     }
 
     /// Warns the user about a method that may not suit the network, the scope or the messages.
@@ -148,6 +227,20 @@ impl Job<'_> {
     }
 }
 
+/// The places of the members of a chapter among those of an earlier one.
+fn staying(before: &Chapter, now: &Chapter) -> Vec<usize> {
+    let place = |node: &usize| before.members.iter().position(|known| known == node);
+    now.members.iter().filter_map(place).collect()
+}
+
+/// The error for an algorithm that cannot go on without a node.
+pub fn cannot_leave(label: &str, why: &str) -> Error {
+    let message = format!("`{label}` cannot go on without a node: {why}");
+    Error::config("config/leave", message)
+        .at("[[algorithm]]")
+        .hint("let nodes wait for each other: `--policy wait`")
+}
+
 /// Refuses algorithms that no device supports before the first run.
 pub fn check_device(setup: Setup) -> Result<()> {
     if setup.experiment.device.build.driver().is_none() {
@@ -172,6 +265,7 @@ struct Ongoing<'a> {
     ending: Ending<'a>,
     recorder: Recorder<'a>,
     keeper: Keeper,
+    turned: Option<(u64, Vec<usize>)>, // the chapter that begins here, and the places of those that stay
 }
 
 impl Ongoing<'_> {
@@ -228,6 +322,11 @@ impl Ongoing<'_> {
         self.keeper = Keeper::after(Some(state));
         self.recorder.resume_account(cluster)?;
         self.recorder.claim(cluster)?;
+        if let Some((chapter, staying)) = self.turned.take() {
+            self.keeper.chapter = chapter;
+            self.ending.regroup(&staying);
+            self.keep(cluster)?;
+        }
         Ok(None)
     }
 
@@ -257,7 +356,7 @@ impl Ongoing<'_> {
     fn keep<T: Real>(&mut self, cluster: &mut Cluster<T>) -> Result<()> {
         cluster.fetch()?;
         let nodes = self.recorder.nodes(cluster);
-        let Ongoing { job, clock, ending, recorder, keeper } = self;
+        let Ongoing { job, clock, ending, recorder, keeper, .. } = self;
         let measuring = recorder.measuring;
         let end = recorder.account.as_ref().map(Account::iterations);
         let record = |cluster: &Cluster<T>| {

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::data::{Data, Origin};
-use crate::engine::{Alone, Transport, block};
+use crate::engine::{Alone, Transport};
 use crate::error::Result;
 use crate::evaluate::{Point, Quartiles};
 use crate::experiment::{Experiment, Precision};
@@ -40,7 +40,7 @@ use crate::run::trace::{Row, Stop};
 use crate::store::bytes::hex;
 use checkpoint::State;
 use private::{Claim, Reservation, Reserved, no_ledger};
-use processes::Processes;
+use processes::{Processes, own_nodes};
 use world::Job;
 
 /// The environment of a run.
@@ -97,15 +97,25 @@ pub trait Store {
     fn ended(&mut self, _algorithm: &str, _seed: u64) -> Result<Option<Outcome>> {
         Ok(None)
     }
-    /// The last state kept of an earlier run that did not end. `refuse` receives the checkpoints
-    /// that are not usable, and why.
+    /// The last state kept of an earlier run that did not end, of those that are `usable`. `refuse`
+    /// receives the checkpoints that are damaged or of another run, and why.
     fn kept(
         &mut self,
         _algorithm: &str,
         _seed: u64,
+        _usable: &dyn Fn(&State) -> bool,
         _refuse: &mut dyn FnMut(String),
     ) -> Result<Option<State>> {
         Ok(None)
+    }
+    /// The iterations of all states kept of a run that are `usable`.
+    fn held(
+        &mut self,
+        _algorithm: &str,
+        _seed: u64,
+        _usable: &dyn Fn(&State) -> bool,
+    ) -> Result<Vec<u64>> {
+        Ok(Vec::new())
     }
     /// Keeps the state of a run.
     fn keep(&mut self, _algorithm: &str, _seed: u64, _state: State) -> Result<()> {
@@ -164,14 +174,19 @@ impl Observers<'_> {
         Observers { store: &mut *self.store, listener: &mut *self.listener }
     }
 
-    /// The last state kept of an earlier run; the listener receives the event.
-    fn kept(&mut self, algorithm: &str, seed: u64) -> Result<Option<State>> {
+    /// The last usable state kept of an earlier run; the listener receives the event.
+    fn kept(
+        &mut self,
+        algorithm: &str,
+        seed: u64,
+        usable: &dyn Fn(&State) -> bool,
+    ) -> Result<Option<State>> {
         let mut refused = false;
         let mut refuse = |text: String| {
             refused = true;
             self.listener.warn(&text);
         };
-        let state = self.store.kept(algorithm, seed, &mut refuse)?;
+        let state = self.store.kept(algorithm, seed, usable, &mut refuse)?;
         if state.is_some() || refused {
             self.listener.resumed(state.as_ref().map(|state| state.progress.k));
         }
@@ -211,6 +226,9 @@ pub struct Outcome {
     /// Why it diverged, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<String>,
+    /// Who took part from which iteration on, if not all nodes took part in all iterations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chapters: Vec<Part>,
     /// Counts of messages, if the file has `[messages]` or `[attack]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Tally>,
@@ -226,10 +244,33 @@ pub struct Outcome {
     pub models: Vec<Point>,
 }
 
+/// Iterations with the same members.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The iteration that it begins after.
+    pub from: u64,
+    /// The nodes that take part, by number.
+    pub members: Vec<usize>,
+}
+
 impl Outcome {
     /// Whether it is that of this algorithm on this seed.
     pub fn is_of(&self, algorithm: &str, seed: u64) -> bool {
         self.algorithm == algorithm && self.seed == seed
+    }
+
+    /// Who took part in which iterations, in words, if not all nodes did in all of them.
+    pub fn took_part(&self, names: &[String]) -> Option<String> {
+        let name = |node: &usize| names.get(*node).cloned().unwrap_or(format!("node {node}"));
+        let part = |Part { from, members }: &Part| {
+            let members: Vec<String> = members.iter().map(name).collect();
+            format!("from iteration {from} on {}", members.join(", "))
+        };
+        let parts: Vec<String> = self.chapters.iter().map(part).collect();
+        let Outcome { algorithm, seed, .. } = self;
+        let said =
+            || format!("{algorithm}, seed {seed}: not all nodes took part: {}", parts.join("; "));
+        (!parts.is_empty()).then(said)
     }
 
     /// The outcome as a file lists it: without models, and with the spread of the metrics in place of
@@ -308,7 +349,7 @@ impl Experiment {
         }
         self.warn_of_simulation(observers.listener);
         let reserved = self.reserve(transport, context, observers.store)?;
-        let here = block(self.network.nodes, transport.size(), transport.rank());
+        let here = own_nodes(self.network.nodes, transport);
         let agreement = self.agree(transport, data.as_ref(), observers.store)?;
         self.settle(data.as_mut(), agreement.as_ref())?;
         warn_of_left_out(data.as_ref(), observers.listener);
@@ -354,7 +395,7 @@ impl Setup<'_> {
     ) -> Result<Vec<Outcome>> {
         let Setup { experiment, world, seed, .. } = self;
         observers.store.world(seed, world)?;
-        let here = block(experiment.network.nodes, transport.size(), transport.rank());
+        let here = own_nodes(experiment.network.nodes, transport);
         if let Processes::One = Processes::of(transport) {
             job::check_device(self)?;
         }

@@ -7,7 +7,7 @@ use lopa_kernels::aligned_rows;
 use rayon::ThreadPool;
 
 use super::private::Reserved;
-use super::{Context, judged};
+use super::{Context, Part, judged};
 use crate::algorithms::{AnyMethod, Start};
 use crate::data::partition::{self, Partition, Rows};
 use crate::data::{self, Data, Where};
@@ -46,9 +46,17 @@ pub struct World {
     pub judged: BTreeMap<String, f64>,
     /// The key of `[privacy]` and what was claimed, where rows are protected.
     pub reserved: Option<Reserved>,
+    /// Who takes part from which iteration on, if not all nodes do in all of them; graph and W are then those
+    /// of the last members.
+    pub parts: Vec<Part>,
 }
 
 impl World {
+    /// The number of the node at a place of the network: they differ when nodes have left.
+    pub fn node_at(&self, place: usize) -> usize {
+        self.parts.last().map_or(place, |part| part.members[place])
+    }
+
     /// The rows of some nodes, including those that they hold out.
     pub fn rows(&self, nodes: Range<usize>) -> Vec<u32> {
         let held = self.holdout.get(nodes.clone()).unwrap_or_default();
@@ -72,6 +80,7 @@ pub struct Setup<'a> {
 }
 
 /// One algorithm on one seed.
+#[derive(Clone, Copy)]
 pub struct Job<'a> {
     pub setup: Setup<'a>,
     pub algorithm: &'a AlgorithmSpec,
@@ -147,6 +156,31 @@ impl Experiment {
             holdout,
             judged,
             reserved: None,
+            parts: Vec::new(),
+        })
+    }
+
+    /// The same world with some nodes left out of the network.
+    pub(super) fn without(&self, world: &World, parts: Vec<Part>) -> Result<World> {
+        let members = parts.last().map_or(&[][..], |part| &part.members);
+        let rank = |node: usize| members.iter().position(|&member| member == node);
+        let edges = world.graph.edges().filter_map(|(i, j)| Some((rank(i)?, rank(j)?)));
+        let among = |error: Error| error.at("the network of the nodes that are left");
+        let graph = Graph::from_edges(members.len(), edges).map_err(among)?;
+        let mixing = (self.network.weights.build)(&graph).map_err(among)?;
+        network::check(&graph, &mixing).map_err(among)?;
+        Ok(World {
+            analysis: mixing.spectrum(),
+            graph,
+            mixing,
+            rounds: None,
+            joint: None,
+            time: None,
+            partition: world.partition.clone(),
+            holdout: world.holdout.clone(),
+            judged: world.judged.clone(),
+            reserved: world.reserved,
+            parts,
         })
     }
 

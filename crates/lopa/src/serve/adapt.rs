@@ -179,7 +179,13 @@ fn alike(one: &Scaling, other: &Scaling) -> bool {
 fn shared(model: &Model, like: Option<usize>) -> Result<(Vec<f64>, Vec<f64>)> {
     let x = match like {
         Some(node) => model.at(node)?.x.to_vec(),
-        None => mean(model.x.iter().map(Vec::as_slice)),
+        None => {
+            // Nodes that have left have none.
+            let left =
+                |x: &&[f64]| !model.about.chapters.is_empty() && x.iter().all(|x| x.is_nan());
+            let all: Vec<&[f64]> = model.x.iter().map(Vec::as_slice).filter(|x| !left(x)).collect();
+            mean(all.into_iter())
+        }
     };
     let here: Vec<&[f64]> = (model.theta.iter().map(Vec::as_slice))
         .filter(|theta| !theta.iter().all(|value| value.is_nan()))

@@ -73,18 +73,32 @@ impl Store for Keeper {
         &mut self,
         algorithm: &str,
         seed: u64,
+        usable: &dyn Fn(&State) -> bool,
         _: &mut dyn FnMut(String),
     ) -> Result<Option<State>> {
         let mut disk = self.disk.lock().unwrap();
         let run = run(algorithm, seed);
         let valid = |slot: &Vec<u8>| {
-            Checkpoint::from_bytes(slot).ok().filter(|kept| kept.run == run).map(|kept| kept.state)
+            let kept = Checkpoint::from_bytes(slot).ok().filter(|kept| kept.run == run);
+            kept.map(|kept| kept.state).filter(usable)
         };
         let [first, second] = [0, 1].map(|slot| valid(&disk.slots[slot]));
         let age = |state: &Option<State>| state.as_ref().map(|s| (s.progress.k, s.serial));
         let second_is_newer = age(&second) > age(&first);
         disk.next = usize::from(!second_is_newer);
         Ok(if second_is_newer { second } else { first })
+    }
+
+    fn held(
+        &mut self,
+        algorithm: &str,
+        seed: u64,
+        usable: &dyn Fn(&State) -> bool,
+    ) -> Result<Vec<u64>> {
+        let (disk, run) = (self.disk.lock().unwrap(), run(algorithm, seed));
+        let valid = disk.slots.iter().filter_map(|slot| Checkpoint::from_bytes(slot).ok());
+        let valid = valid.filter(|kept| kept.run == run && usable(&kept.state));
+        Ok(valid.map(|kept| kept.state.progress.k).collect())
     }
 
     fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
@@ -173,6 +187,7 @@ pub enum TestPolicy {
     Wait,
     Stop,
     Skip(f64),
+    Leave(f64),
 }
 
 /// How a node ended.
@@ -213,7 +228,7 @@ impl<'a> Setup<'a> {
     ) -> Setup<'a> {
         let (disks, stops) = (Vec::new(), Vec::new());
         let deadline = 200.0;
-        let (tamper, watches) = (None, false);
+        let (tamper, watches) = (None, matches!(policy, TestPolicy::Leave(_)));
         Setup { experiment, seed, faults, policy, tamper, disks, deadline, stops, watches }
     }
 
@@ -267,6 +282,10 @@ fn run_node(
             TestPolicy::Skip(patience) => {
                 let journal = Box::new(DiskJournal(disk.clone()));
                 Policy::SkipLink { patience: seconds(patience), journal }
+            }
+            TestPolicy::Leave(silence) => {
+                let journal = Box::new(DiskJournal(disk.clone()));
+                Policy::Leave { silence: seconds(silence), journal }
             }
         };
         let settings = Settings { policy, deadline: seconds(deadline), resend: seconds(0.25) };

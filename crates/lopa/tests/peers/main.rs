@@ -10,6 +10,7 @@ mod dialling;
 mod diverging;
 mod faulty;
 mod hostile;
+mod leave;
 mod leaving;
 mod malicious;
 mod masked;

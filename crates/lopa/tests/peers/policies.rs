@@ -138,6 +138,7 @@ fn a_state_stored_twice_keeps_the_measurements_of_the_first_time() {
         record: vec![1],
         nodes: vec![vec![2]],
         links: links.to_vec(),
+        chapter: 0,
     };
     let mut folder = RunFolder::create(runs.path(), &experiment, None, 1).unwrap();
     folder.row("lopa-gt", 1, &row).unwrap();
@@ -148,7 +149,7 @@ fn a_state_stored_twice_keeps_the_measurements_of_the_first_time() {
     drop(folder);
     // A row measured after the state is measured again by a run that resumes from the state.
     let mut folder = RunFolder::resume(runs.path(), &experiment, None, 1).unwrap();
-    let kept = folder.kept("lopa-gt", 1, &mut |refused| panic!("{refused}")).unwrap();
+    let kept = folder.kept("lopa-gt", 1, &|_| true, &mut |refused| panic!("{refused}")).unwrap();
     assert_eq!(kept, Some(state(1, b"received since")));
     assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 1);
 }

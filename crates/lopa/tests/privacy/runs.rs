@@ -36,7 +36,13 @@ struct Keeper {
 }
 
 impl Store for Keeper {
-    fn kept(&mut self, _: &str, _: u64, _: &mut dyn FnMut(String)) -> Result<Option<State>> {
+    fn kept(
+        &mut self,
+        _: &str,
+        _: u64,
+        _: &dyn Fn(&State) -> bool,
+        _: &mut dyn FnMut(String),
+    ) -> Result<Option<State>> {
         Ok(self.from.clone())
     }
 

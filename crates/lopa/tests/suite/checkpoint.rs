@@ -50,6 +50,7 @@ impl run::Store for Keeper {
         &mut self,
         algorithm: &str,
         _: u64,
+        _: &dyn Fn(&State) -> bool,
         _: &mut dyn FnMut(String),
     ) -> Result<Option<State>> {
         let from = self.from.iter().find(|(name, _)| name == algorithm);
@@ -274,8 +275,8 @@ fn at(k: u64) -> Checkpoint {
 /// The iteration of the newest sound checkpoint, and how many were refused.
 fn newest(folder: &Path) -> (Option<u64>, usize) {
     let mut refused = Vec::new();
-    let checkpoint =
-        Store::new(folder, "run").newest(&[7; 32], 0..=0, &mut |text| refused.push(text));
+    let checkpoint = Store::new(folder, "run")
+        .newest(&[7; 32], 0..=0, &|_| true, &mut |text| refused.push(text));
     (checkpoint.map(|checkpoint| checkpoint.state.progress.k), refused.len())
 }
 
@@ -294,7 +295,7 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before() {
     }
     // The damaged file is overwritten first.
     let mut store = Store::new(folder.path(), "run");
-    store.newest(&[7; 32], 0..=0, &mut |_| ()).unwrap();
+    store.newest(&[7; 32], 0..=0, &|_| true, &mut |_| ()).unwrap();
     store.write(&at(4)).unwrap();
     assert_eq!(newest(folder.path()), (Some(4), 0));
     std::fs::write(folder.path().join("run.0"), b"lopa checkpoint\n").unwrap();
@@ -373,8 +374,15 @@ impl Mortal {
 }
 
 impl run::Store for Mortal {
-    fn kept(&mut self, _: &str, _: u64, _: &mut dyn FnMut(String)) -> Result<Option<State>> {
-        let checkpoint = self.store.newest(&[7; 32], 0..=0, &mut |refused| panic!("{refused}"));
+    fn kept(
+        &mut self,
+        _: &str,
+        _: u64,
+        usable: &dyn Fn(&State) -> bool,
+        _: &mut dyn FnMut(String),
+    ) -> Result<Option<State>> {
+        let checkpoint =
+            self.store.newest(&[7; 32], 0..=0, usable, &mut |refused| panic!("{refused}"));
         Ok(checkpoint.map(|checkpoint| checkpoint.state))
     }
 

@@ -182,6 +182,13 @@ pub struct NodeArgs {
     /// Serve the status of all nodes as OpenMetrics text at http://ADDRESS/metrics: a port of this host, or `host:port`
     #[arg(long, value_name = "ADDRESS", value_parser = served)]
     pub metrics: Option<SocketAddr>,
+    /// With `leave`: how long a node must be silent, to all others, before they agree to go on without it;
+    /// longer than any iteration or measurement
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0)]
+    pub silence: f64,
+    /// Say good-bye: the others, which run with `--policy leave`, go on without this node
+    #[arg(long)]
+    pub leave: bool,
     /// With `skip-link`: how long to wait before leaving a link out of a round
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
     pub patience: f64,
@@ -196,6 +203,9 @@ pub enum Lost {
     Stop,
     /// Leave the link out of the round, at both ends
     SkipLink,
+    /// Wait for it; after `--silence`, the others agree to go on without it from their last common
+    /// checkpoint
+    Leave,
 }
 
 #[derive(Debug, Args)]

@@ -35,6 +35,9 @@ use crate::commands::summary;
 use crate::output::Output;
 use crate::program::Program;
 
+/// Votes and agreements on members, in the run folder.
+const MEMBERS: &str = "members";
+
 /// How long a node whose runs have all ended tries to reach its neighbours to inform them. They may
 /// have finished and left: a node killed after its last message restarts alone.
 const COURTESY: Duration = Duration::from_secs(10);
@@ -51,7 +54,8 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     let signals = &environment.signals;
     let data = experiment.load_data_of(&environment.context(), me..me + 1)?;
     let place = place(args, &experiment, data.as_ref(), (&roster, me), &graphs)?;
-    let settings = settings(args, name)?;
+    let mut settings = settings(args, name)?;
+    let silence = silence(args)?;
     let neighbours: Vec<&str> = place.neighbours.iter().map(|n| n.name.as_str()).collect();
     output.note(&format!("{}: node {me}, {}", summary::heading(&experiment), name));
     output.note(&format!("listening at {}, looking for {}", place.listen, neighbours.join(", ")));
@@ -73,6 +77,10 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
         }
         None => destination.open(&experiment, data.as_ref(), output)?,
     };
+    if let Some(silence) = silence {
+        let journal = Box::new(FileJournal::new(folder.path().join(MEMBERS)));
+        settings.policy = Policy::Leave { silence, journal };
+    }
     let ended = ended(&experiment, &mut folder)?;
     let names: Vec<String> = roster.members.iter().map(|member| member.name.clone()).collect();
     let rows = data.as_ref().and_then(|data| data.train.owners()).map(|own| own[me].len() as u64);
@@ -87,7 +95,9 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     // A cut link does not delay a node that may skip it.
     let enough = match settings.policy {
         Policy::SkipLink { patience, .. } => Some(patience.max(COURTESY)),
-        Policy::Wait | Policy::Stop => None,
+        // Nor do those that have left; at the start of a run, all members must be there.
+        Policy::Leave { .. } if !folder.manifest().resumed.is_empty() => Some(COURTESY),
+        Policy::Wait | Policy::Stop | Policy::Leave { .. } => None,
     };
     match (wire.meet(patience.min(settings.deadline), enough), ended) {
         (Ok(Met::All | Met::Some), _) => {}
@@ -110,7 +120,7 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
         let text = note.text(|node| names[node].clone());
         match note {
             Note::Skipped { .. } => lines.note(&text),
-            Note::Refused { .. } | Note::Overflow { .. } => lines.warn(&text),
+            Note::Refused { .. } | Note::Overflow { .. } | Note::Left { .. } => lines.warn(&text),
         }
     };
     let size = (me, experiment.network.nodes);
@@ -119,6 +129,9 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     // A later start has a later time; at worst, other nodes ignore this one's statements.
     let start = (now() * 1000.0) as u64;
     peers.watch(start, rows, Box::new(move |picture| seen.see(&picture)));
+    if args.leave {
+        peers.say_good_bye();
+    }
     let mut bars = Bars::new(output, &experiment);
     let mut followed = Followed { to: &mut bars, watch: watch.clone() };
     let done =
@@ -126,6 +139,7 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     drop(peers);
     watch.end(match (&done, signals.code()) {
         (Ok(_), _) => "done",
+        (Err(error), _) if error.kind == Kind::Left => "left",
         (Err(_), Some(_)) => "stopped",
         (Err(_), None) => "failed",
     });
@@ -168,6 +182,14 @@ fn leave(
     output: &Output,
 ) -> Result<ExitCode> {
     let outcomes = match done {
+        Err(error) if error.kind == Kind::Left => {
+            folder.finish(Status::Interrupted)?;
+            if error.id != "peers/left" {
+                return Err(error);
+            }
+            output.note(&error.message);
+            return Ok(ExitCode::SUCCESS);
+        }
         Err(error) if error.kind == Kind::Peer => {
             let finished = folder.finish(Status::Interrupted);
             let Some(code) = signals.code() else { return Err(error) };
@@ -184,6 +206,8 @@ fn leave(
         }
     };
     show(experiment, &outcomes, &folder, None, output);
+    let names = &folder.manifest().nodes;
+    outcomes.iter().filter_map(|run| run.took_part(names)).for_each(|line| output.warn(&line));
     Ok(ExitCode::from(exit_code(&outcomes, None)))
 }
 
@@ -286,7 +310,8 @@ fn settings(args: &NodeArgs, name: &str) -> Result<Settings> {
     let deadline = seconds(args.deadline.unwrap_or(usual), "--deadline")?;
     let patience = seconds(args.patience, "--patience")?;
     let policy = match args.policy {
-        Lost::Wait => Policy::Wait,
+        // The journal of `leave` is in the run folder, which is opened later.
+        Lost::Wait | Lost::Leave => Policy::Wait,
         Lost::Stop => Policy::Stop,
         Lost::SkipLink => {
             let folder = args.experiment.out.join(name);
@@ -295,6 +320,21 @@ fn settings(args: &NodeArgs, name: &str) -> Result<Settings> {
         }
     };
     Ok(Settings { policy, deadline, ..Settings::default() })
+}
+
+/// How long a node must be silent before the others go on without it, if they may.
+fn silence(args: &NodeArgs) -> Result<Option<Duration>> {
+    if args.policy != Lost::Leave && !args.leave {
+        return Ok(None);
+    }
+    let sound = Duration::try_from_secs_f64(args.silence).ok().filter(|_| args.silence > 0.0);
+    let silence = sound.filter(|_| args.silence < args.deadline.unwrap_or(600.0));
+    silence.map(Some).ok_or_else(|| {
+        let message = format!("`{}` is not a silence within the deadline", args.silence);
+        Error::config("config/out-of-range", message)
+            .at("--silence")
+            .hint("give seconds, more than 0 and less than `--deadline`")
+    })
 }
 
 /// This node's key, address and terms, and its neighbours in any of the experiment's graphs.

@@ -35,7 +35,7 @@ pub struct Report {
     pub lopa: String,
     /// The experiment.
     pub experiment: String,
-    /// `connecting`, `running`, or how it ended: `done`, `stopped`, `failed`.
+    /// `connecting`, `running`, or how it ended: `done`, `stopped`, `left`, `failed`.
     pub state: String,
     /// The algorithm and the seed under way.
     pub algorithm: String,
@@ -128,6 +128,9 @@ pub struct Node {
     pub rows: Option<u64>,
     /// Whether its results are on disk.
     pub done: bool,
+    /// Whether it has left: the others go on without it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left: bool,
 }
 
 /// A measurement.
@@ -194,7 +197,11 @@ pub fn status(args: &StatusArgs, program: &Program) -> Result<ExitCode> {
                 (_, Some(silent)) => format!("{silent:.0} s ago"),
             };
             let rows = node.rows.map_or("–".into(), |rows| rows.to_string());
-            let state = if node.done { "done" } else { "" };
+            let state = match (node.left, node.done) {
+                (true, _) => "left",
+                (false, true) => "done",
+                (false, false) => "",
+            };
             vec![node.name.clone(), iteration, heard, node.link.clone(), rows, state.into()]
         };
         let head = ["node", "iteration", "last heard", "link", "rows", ""];

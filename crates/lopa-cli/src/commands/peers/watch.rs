@@ -40,7 +40,7 @@ impl Watch {
             for (node, sight) in report.nodes.iter_mut().zip(&picture.nodes) {
                 node.iteration = sight.k;
                 node.silent_seconds = sight.silent.map(|silent| silent.as_secs_f64());
-                (node.rows, node.done) = (sight.rows, sight.done);
+                (node.rows, node.done, node.left) = (sight.rows, sight.done, sight.left);
                 if node.link != "self" {
                     let link = match sight.link {
                         Connection::Up => "up",

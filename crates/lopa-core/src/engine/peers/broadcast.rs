@@ -16,6 +16,7 @@ const EARLY: usize = 4;
 #[derive(Debug, Default)]
 pub struct Broadcasts {
     nodes: usize,
+    members: Vec<usize>,
     frames: BTreeMap<u64, Vec<Option<Vec<u8>>>>,
     early: BTreeMap<(u64, usize), Held>, // signed by their authors, but not checked yet
 }
@@ -32,9 +33,9 @@ pub struct Held {
 }
 
 impl Broadcasts {
-    /// None yet, of this many nodes.
-    pub fn new(nodes: usize) -> Broadcasts {
-        Broadcasts { nodes, ..Broadcasts::default() }
+    /// None yet, of some of this many nodes.
+    pub fn new(nodes: usize, members: &[usize]) -> Broadcasts {
+        Broadcasts { nodes, members: members.to_vec(), ..Broadcasts::default() }
     }
 
     /// A node's broadcast of a step, checked or not.
@@ -77,14 +78,15 @@ impl Broadcasts {
     /// A node whose broadcast of a step is missing, if any.
     pub fn missing(&self, step: u64) -> Option<usize> {
         match self.frames.get(&step) {
-            Some(frames) => frames.iter().position(Option::is_none),
-            None => Some(0),
+            Some(frames) => self.members.iter().copied().find(|&node| frames[node].is_none()),
+            None => self.members.first().copied(),
         }
     }
 
-    /// The broadcasts of all nodes in a step, when none is missing.
+    /// The broadcasts of all members in a step, when none is missing.
     pub fn contents(&self, step: u64) -> Vec<Vec<u8>> {
-        let frames = self.frames[&step].iter().flatten();
+        let frames = &self.frames[&step];
+        let frames = self.members.iter().filter_map(|&node| frames[node].as_ref());
         frames.map(|frame| said(frame).to_vec()).collect()
     }
 
@@ -119,8 +121,8 @@ impl Broadcasts {
     }
 
     /// Reads the saved frames; `None` if they are malformed.
-    pub fn restore(nodes: usize, bytes: &mut Reader) -> Option<Broadcasts> {
-        let mut broadcasts = Broadcasts::new(nodes);
+    pub fn restore(nodes: usize, members: &[usize], bytes: &mut Reader) -> Option<Broadcasts> {
+        let mut broadcasts = Broadcasts::new(nodes, members);
         for _ in 0..bytes.u64()? {
             let (step, frame) = (bytes.u64()?, bytes.bytes()?);
             let (author, _) = author(payload(frame), nodes)?;

@@ -182,7 +182,8 @@ impl<W: Wire> Peers<W> {
             frame.place == place && frame.scalar == scalar && frame.payload.len() == length
         };
         let frame = Frame::known(bytes).filter(fits).ok_or(Refusal::Shape)?;
-        accepts(self.links[at].peer, frame.payload, frame.kind != FrameKind::Overflow)
+        let rank = self.rank_of(self.links[at].peer).ok_or(Refusal::Stranger)?;
+        accepts(rank, frame.payload, frame.kind != FrameKind::Overflow)
     }
 
     /// Decides on a link in this step.
@@ -281,14 +282,14 @@ impl<W: Wire> Peers<W> {
     /// Fills a parcel with the message received. Where the link is skipped, it gets this node's own
     /// message: mixing adds weighted differences, so the neighbour's weight goes to the node itself.
     pub(super) fn fetch(&mut self, parcel: &mut Parcel, out: &[Parcel]) {
-        let link = self.links.iter_mut().find(|link| link.peer == parcel.rank);
+        let peer = self.members[parcel.rank];
+        let link = self.links.iter_mut().find(|link| link.peer == peer);
         let link = link.expect("messages come from neighbours");
         let skipped = link.decided.get(self.step) == Some(false);
         if skipped {
             link.skip(self.step);
         }
         let Round { k, e } = self.round;
-        let peer = parcel.rank;
         let frame = link.received(self.step).and_then(|frame| Frame::known(frame));
         match frame.filter(|_| !skipped) {
             Some(Frame { kind, payload, .. }) => {
@@ -299,7 +300,7 @@ impl<W: Wire> Peers<W> {
                 }
             }
             None => {
-                let own = out.iter().find(|own| own.rank == peer);
+                let own = out.iter().find(|own| own.rank == parcel.rank);
                 let own = own.expect("a node that receives a message also sends one");
                 parcel.bytes.copy_from_slice(&own.bytes);
                 parcel.finite = own.finite;

@@ -1,5 +1,6 @@
 //! Which nodes have ended a run: with `skip-link`, each node informs all others, so that it also
-//! reaches the two ends of a cut link. It signs its statement, and the others pass it on: no node
+//! reaches the two ends of a cut link; with `leave`, so that no node discards the checkpoints that others need it to go
+//! back to. It signs its statement, and the others pass it on: no node
 //! can end the run in another's name.
 
 use std::collections::BTreeMap;
@@ -43,6 +44,11 @@ impl Ended {
 }
 
 impl<W: Wire> Peers<W> {
+    /// Whether each node informs all others that it has ended.
+    pub(super) fn informs_all(&self) -> bool {
+        self.skips() || self.leaves()
+    }
+
     /// This peer's statement that it has ended a run.
     pub(super) fn word(&self, job: u32, done: bool) -> Vec<u8> {
         let payload = [self.me as u64, u64::from(done)].map(u64::to_le_bytes).concat();
@@ -53,7 +59,7 @@ impl<W: Wire> Peers<W> {
 
     /// Records that this peer has ended the run.
     pub(super) fn end_own(&mut self, done: bool) {
-        if self.skips() {
+        if self.informs_all() {
             let word = Word { done, frame: self.word(self.job, done) };
             self.ended.words.insert(self.me, word);
         }
@@ -68,7 +74,7 @@ impl<W: Wire> Peers<W> {
 
     /// Handles a node's statement that it has ended, and passes it on if it is new.
     pub(super) fn on_ended(&mut self, at: usize, payload: &[u8], bytes: &[u8]) -> FrameResult {
-        let word = author(payload, self.nodes).filter(|_| self.skips());
+        let word = author(payload, self.nodes).filter(|_| self.informs_all());
         let (node, said) = word.ok_or(Refusal::Shape)?;
         let said: [u8; 8] = said.try_into().map_err(|_| Refusal::Shape)?;
         let done = match u64::from_le_bytes(said) {
@@ -105,6 +111,6 @@ impl<W: Wire> Peers<W> {
             true => self.ended.is_done(node),
             false => self.ended.is_durable(node),
         };
-        (0..self.nodes).find(|node| !ended(node))
+        self.members.iter().copied().find(|node| !ended(node))
     }
 }

@@ -58,12 +58,15 @@ pub enum Kind {
     Forwarded = 7,
     /// How far nodes are, each signed by itself: see `progress.rs`.
     Progress = 8,
+    /// A node's votes on who is gone: see `chapters.rs`.
+    Statement = 9,
 }
 
 impl Kind {
     /// Whether nodes pass it on: then it is signed.
     fn is_signed(self) -> bool {
-        matches!(self, Kind::Broadcast | Kind::Notice | Kind::Ended | Kind::Forwarded)
+        use Kind::{Broadcast, Ended, Forwarded, Notice, Statement};
+        matches!(self, Broadcast | Notice | Ended | Forwarded | Statement)
     }
 }
 
@@ -154,6 +157,7 @@ impl<'a> Frame<'a> {
             Kind::Overflow,
             Kind::Forwarded,
             Kind::Progress,
+            Kind::Statement,
         ];
         let kind = kinds.into_iter().find(|&kind| kind as u8 == head[6])?;
         if kind.is_signed() {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::chapters::{Chapter, NEXT};
 use super::decisions::Run;
 use super::journal::{Turn, last_start, start_record};
 use super::link::{Link, WINDOW};
@@ -22,17 +23,25 @@ const GRACE: Duration = Duration::from_secs(120);
 const COURTESY: u32 = 8;
 
 impl<W: Wire> Independent for Peers<W> {
-    fn begin(&mut self, Begin { job, mixing, kept, limits }: Begin) -> Result<()> {
-        let row = mixing.row(self.me).iter().map(|&(j, _)| j);
-        let neighbours: Vec<usize> = row.filter(|&j| j != self.me).collect();
+    fn begin(&mut self, Begin { job, mixing, kept, held, limits }: Begin) -> Result<()> {
+        self.load_chapters()?;
+        let (chapter, run) = self.chapters.of(job);
+        (self.members, self.run) = (chapter.members.clone(), run);
+        let mut graph = vec![Vec::new(); self.nodes];
+        for (&node, row) in self.members.iter().zip(mixing.rows()) {
+            let row = row.iter().map(|&(rank, _)| self.members[rank]);
+            graph[node] = row.filter(|&other| other != node).collect();
+        }
+        let neighbours = graph[self.me].clone();
         self.past = (self.job, self.ended.frames().cloned().collect());
         self.answered.clear();
         (self.job, self.round) = (job, Round::default());
         (self.step, self.mark, self.durable) = (0, 0, 0);
-        self.broadcasts = Broadcasts::new(self.nodes);
+        self.broadcasts = Broadcasts::new(self.nodes, &self.members);
         self.links = neighbours.iter().map(|&peer| Link::new(peer)).collect();
         self.limits = limits;
-        self.progress.measure(mixing, self.me);
+        self.progress.measure(&graph, self.me);
+        self.begin_chapter(held);
         self.relayed.clear();
         self.forwarded.clear();
         (self.start, self.numbered) = (0, 0);
@@ -109,21 +118,33 @@ impl<W: Wire> Independent for Peers<W> {
         self.end_own(false);
         self.request_all();
         let waiting = |link: &Link| (!link.ended()).then_some(link.peer);
-        self.wait(|peers| match peers.skips() {
+        let waited = self.wait(|peers| match peers.informs_all() {
+            true if peers.is_passed() => Ok(None),
             // In a later run, this peer informs the others that all have ended this one.
             true => Ok(peers.not_ended(false)),
             false => Ok(peers.links.iter().find_map(waiting)),
-        })
+        });
+        match waited {
+            // The run is over for all that stay: they agreed to begin the next one without a node.
+            Err(error) if error.id == NEXT && self.chapters.is_over(self.job) => Ok(()),
+            waited => waited,
+        }
     }
 
     fn linger(&mut self) -> Result<()> {
         self.done = true;
         self.end_own(true);
         self.request_all();
-        let waited = self.wait(|peers| {
-            peers.release();
-            Ok(peers.not_done().or_else(|| peers.unaware()))
-        });
+        let waited = loop {
+            let waited = self.wait(|peers| {
+                peers.release();
+                Ok(peers.not_done().or_else(|| peers.unaware()))
+            });
+            // Others agree on what does not concern this peer any more.
+            if waited.as_ref().err().is_none_or(|error| error.id != NEXT) {
+                break waited;
+            }
+        };
         (0..self.links.len()).for_each(|at| self.send_status(at, false));
         match waited {
             // This peer has its results; it stayed only for the others.
@@ -139,6 +160,23 @@ impl<W: Wire> Independent for Peers<W> {
     fn stopped(&self) -> bool {
         self.stopped
     }
+
+    fn node(&self) -> usize {
+        self.me
+    }
+
+    fn chapters(&mut self) -> Result<Vec<Chapter>> {
+        self.load_chapters()?;
+        Ok(self.chapters.all.clone())
+    }
+
+    fn leaves(&self) -> bool {
+        Peers::leaves(self)
+    }
+
+    fn note_checkpoint(&mut self, k: u64) {
+        self.chapters.keep(k);
+    }
 }
 
 impl<W: Wire> Peers<W> {
@@ -147,8 +185,24 @@ impl<W: Wire> Peers<W> {
     fn not_done(&self) -> Option<usize> {
         match self.skips() {
             true => self.not_ended(true),
-            false => self.links.iter().find(|link| !link.done).map(|link| link.peer),
+            false => {
+                let waits = |link: &&Link| !link.done && !self.is_away(link);
+                self.links.iter().find(waits).map(|link| link.peer)
+            }
         }
+    }
+
+    /// Whether members may be left out, and go on from the end of this run: they have agreed on it, or a neighbour
+    /// has received that all have ended.
+    fn is_passed(&self) -> bool {
+        let over = self.chapters.is_over(self.job) || self.links.iter().any(|link| link.done);
+        self.leaves() && over
+    }
+
+    /// Whether a neighbour has been silent for so long that others would be left to go on without it.
+    fn is_away(&self, link: &Link) -> bool {
+        let since = self.wire.now().saturating_sub(link.heard);
+        matches!(self.settings.policy, Policy::Leave { silence, .. } if since >= silence)
     }
 
     /// Informs neighbours of which this peer needs nothing any more, once and at once.
@@ -183,7 +237,7 @@ impl<W: Wire> Peers<W> {
         self.step = self.mark;
         let links = 0..bytes.u64()?;
         self.links = links.map(|_| Link::restore(&mut bytes)).collect::<Option<_>>()?;
-        self.broadcasts = Broadcasts::restore(self.nodes, &mut bytes)?;
+        self.broadcasts = Broadcasts::restore(self.nodes, &self.members, &mut bytes)?;
         self.start = bytes.u64()?;
         let job = u32::try_from(bytes.u64()?).ok()?;
         let past = 0..bytes.u64()?;

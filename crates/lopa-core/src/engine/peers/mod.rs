@@ -21,6 +21,9 @@
 //! skips the link in that exchange: see [`Policy`]. Both ends skip a link or neither does; `decide.rs`
 //! has the protocol.
 //!
+//! **Members that leave.** A peer that is silent for long may be left out, if more than half agree on it: see
+//! `chapters.rs`.
+//!
 //! **Progress.** At intervals peers state how far they are and which neighbour is silent, so that each
 //! can name the peer for which a run waits: `progress.rs`.
 //!
@@ -38,10 +41,11 @@
 //! neither it nor a neighbour needs.
 //!
 //! **The end.** A peer that has everything its result needs on disk is durable up to [`status::END`]
-//! and waits until all its neighbours are; only then does it begin the next run. After the last run
+//! and waits until all its neighbours are, or all members where some may be left out; only then does it begin the next run. After the last run
 //! it stays, at most until the deadline, to answer neighbours whose results are not on disk yet.
 
 mod broadcast;
+mod chapters;
 mod decide;
 mod decisions;
 mod ended;
@@ -56,6 +60,7 @@ mod settings;
 mod status;
 
 use super::refusal::Refusal;
+pub use chapters::{Chapter, NEXT as NEXT_CHAPTER, Position};
 pub(crate) use frame::is_finite;
 pub use frame::{Frame, Kind as FrameKind, Place};
 pub use journal::{FileJournal, Journal};
@@ -70,6 +75,7 @@ use super::wire::Wire;
 use crate::error::{Error, Kind, Result};
 use crate::store::bytes::Hash;
 use broadcast::{Broadcasts, Held, broadcast, said};
+use chapters::Chapters;
 use ended::Ended;
 use forward::Forwarded;
 use frame::{FrameResult, run_id, signed};
@@ -81,6 +87,8 @@ pub struct Peers<W: Wire> {
     wire: W,
     me: usize,
     nodes: usize,
+    members: Vec<usize>, // of this run, in order: a rank is an index in them
+    chapters: Chapters,
     run: [u8; 16],
     settings: Settings,
     notify: Box<dyn FnMut(Note) + Send>,
@@ -125,6 +133,8 @@ impl<W: Wire> Peers<W> {
             wire,
             me,
             nodes,
+            members: (0..nodes).collect(),
+            chapters: Chapters::new(nodes, run_id(run)),
             run: run_id(run),
             settings,
             notify,
@@ -135,7 +145,7 @@ impl<W: Wire> Peers<W> {
             mark: 0,
             durable: 0,
             links: Vec::new(),
-            broadcasts: Broadcasts::new(nodes),
+            broadcasts: Broadcasts::new(nodes, &[]),
             limits: Limits::default(),
             round: Round::default(),
             scalar: 0,
@@ -159,6 +169,11 @@ impl<W: Wire> Peers<W> {
     /// Bytes of frames kept for neighbours and for a restart.
     pub fn bytes(&self) -> usize {
         self.broadcasts.bytes() + self.links.iter().map(Link::bytes).sum::<usize>()
+    }
+
+    /// The rank of a node, if it is a member.
+    fn rank_of(&self, node: usize) -> Option<usize> {
+        self.members.iter().position(|&member| member == node)
     }
 
     fn place(&self) -> Place {
@@ -185,7 +200,12 @@ impl<W: Wire> Peers<W> {
         loop {
             let missing = missing(self)?;
             self.note_waiting(missing);
-            let Some(peer) = missing else { return Ok(()) };
+            self.attend(missing.is_some())?;
+            let peer = match missing {
+                Some(peer) => peer,
+                None if !self.is_bound() => return Ok(()),
+                None => self.awaited(),
+            };
             self.send_progress();
             if self.stopped {
                 return Err(stopped());
@@ -229,7 +249,9 @@ impl<W: Wire> Peers<W> {
             true => String::new(),
             false => format!("; frames of it were refused: {}", refused.join(", ")),
         };
-        let message = format!("node {peer} is missing in iteration {k}: {why}{refused}");
+        let obstacle = self.chapters.agreement.obstacle.as_ref();
+        let obstacle = obstacle.map_or(String::new(), |why| format!("; {why}"));
+        let message = format!("node {peer} is missing in iteration {k}: {why}{refused}{obstacle}");
         Error::new(Kind::Peer, "peers/lost", message)
             .hint("restart it, then this node with the same command: the run resumes from here")
     }
@@ -239,14 +261,15 @@ impl<W: Wire> Peers<W> {
         for Parcel { rank, bytes, finite } in out {
             let kind = if *finite { FrameKind::Data } else { FrameKind::Overflow };
             let frame = self.frame(kind, self.scalar, bytes);
-            let at = self.links.iter().position(|link| link.peer == *rank);
+            let peer = self.members[*rank];
+            let at = self.links.iter().position(|link| link.peer == peer);
             let at = at.ok_or_else(|| {
                 self.replay_error("a message is addressed to a node that is not a neighbour")
             })?;
             // A follower sends only in reply, so that its message acknowledges the other end's.
             let replies = self.follows(at);
             match self.links[at].send(self.step, frame) {
-                Ok(Some(frame)) if !replies => self.wire.send(*rank, frame),
+                Ok(Some(frame)) if !replies => self.wire.send(peer, frame),
                 Ok(_) => continue,
                 Err(_) => {
                     return Err(self.replay_error("a message differs from the one sent before"));
@@ -263,7 +286,8 @@ impl<W: Wire> Peers<W> {
     fn admit(&mut self, accepts: Accepts) {
         for Held { author, from, frame } in self.broadcasts.take(self.step) {
             // Its own broadcast is already stored.
-            match accepts(author, said(&frame)) {
+            let Some(rank) = self.rank_of(author) else { continue };
+            match accepts(rank, said(&frame)) {
                 _ if author == self.me => {}
                 Ok(()) => {
                     let at = self.links.iter().position(|link| link.peer == from);
@@ -308,15 +332,15 @@ pub fn stopped() -> Error {
 
 impl<W: Wire> Transport for Peers<W> {
     fn rank(&self) -> usize {
-        self.me
+        self.rank_of(self.me).unwrap_or(0)
     }
 
     fn size(&self) -> usize {
-        self.nodes
+        self.members.len()
     }
 
     fn secret(&self, rank: usize) -> Option<[u8; 32]> {
-        self.wire.secret(rank)
+        self.wire.secret(self.members[rank])
     }
 
     fn exchange(
@@ -331,12 +355,13 @@ impl<W: Wire> Transport for Peers<W> {
         (self.round, self.scalar) = (round, scalar);
         // Not every link is used in every round.
         for link in &mut self.links {
-            link.idle = into.iter().all(|parcel| parcel.rank != link.peer);
+            link.idle = into.iter().all(|parcel| self.members[parcel.rank] != link.peer);
         }
         self.send_all(out)?;
         meanwhile();
         self.lengths.clear();
-        let length = |link: &Link| into.iter().find(|from| from.rank == link.peer);
+        let members = &self.members;
+        let length = |link: &Link| into.iter().find(|from| members[from.rank] == link.peer);
         let length = |link: &Link| length(link).map_or(0, |parcel| parcel.bytes.len());
         self.lengths.extend(self.links.iter().map(length));
         self.settle(accepts)?;
@@ -369,7 +394,7 @@ impl<W: Wire> Transport for Peers<W> {
 
     fn gather(&mut self, ours: &[u8], accepts: Accepts) -> Result<Vec<Vec<u8>>> {
         let all = self.all(ours, accepts)?;
-        Ok(if self.me == 0 { all } else { Vec::new() })
+        Ok(if self.rank() == 0 { all } else { Vec::new() })
     }
 
     fn independent(&mut self) -> Option<&mut dyn Independent> {

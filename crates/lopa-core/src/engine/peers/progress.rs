@@ -17,7 +17,6 @@ use super::Peers;
 use super::frame::{FrameResult, Kind};
 use crate::engine::refusal::Refusal;
 use crate::engine::wire::{Signature, Wire};
-use crate::network::Mixing;
 use crate::store::bytes::{Reader, Writer};
 
 /// A neighbour is silent that was not heard for this many intervals between two requests.
@@ -212,22 +211,31 @@ pub struct Sight {
     pub rows: Option<u64>,
     /// Whether its results are on disk.
     pub done: bool,
+    /// Whether it has left: the others go on without it.
+    pub left: bool,
 }
 
 impl Progress {
-    /// Sets the distances of all nodes from `me`.
-    pub fn measure(&mut self, mixing: &Mixing, me: usize) {
-        self.distances = vec![u32::MAX; mixing.nodes()];
+    /// Sets the distances of all nodes from `me`, by their neighbours.
+    pub fn measure(&mut self, graph: &[Vec<usize>], me: usize) {
+        self.distances = vec![u32::MAX; graph.len()];
         self.distances[me] = 0;
         let mut next = VecDeque::from([me]);
         while let Some(node) = next.pop_front() {
-            for &(other, _) in mixing.row(node) {
+            for &other in &graph[node] {
                 if self.distances[other] == u32::MAX {
                     self.distances[other] = self.distances[node] + 1;
                     next.push_back(other);
                 }
             }
         }
+    }
+
+    /// Forgets all statements: other nodes are members now.
+    pub fn forget(&mut self) {
+        self.known.clear();
+        self.passed.clear();
+        self.waiting = None;
     }
 }
 
@@ -360,7 +368,7 @@ impl<W: Wire> Peers<W> {
     }
 
     /// How long ago a peer sent the last frame that is known.
-    fn age(&self, node: usize, now: Duration) -> Option<Duration> {
+    pub(super) fn age(&self, node: usize, now: Duration) -> Option<Duration> {
         let stated = self.progress.known.get(&node).map(|known| now.saturating_sub(known.made));
         let heard = self.links.iter().find(|link| link.peer == node);
         let heard = heard.map(|link| now.saturating_sub(link.heard));
@@ -401,7 +409,7 @@ impl<W: Wire> Peers<W> {
         let lacks = self.lacks(now)?;
         let known = |node: usize| self.progress.known.get(&node);
         let mut live: Vec<usize> =
-            (0..self.nodes).filter(|&node| self.is_live(node, now)).collect();
+            self.members.iter().copied().filter(|&node| self.is_live(node, now)).collect();
         let stated = |&reporter: &usize| Some((reporter, self.stated_silence(reporter, now)?));
         let silent: Vec<(usize, Silent)> = live.iter().filter_map(stated).collect();
         let is_gone = |node: usize| {
@@ -451,7 +459,8 @@ impl<W: Wire> Peers<W> {
             let k = if node == self.me { Some(self.round.k) } else { stated };
             let done = known.is_some_and(|stated| stated.done) || link.is_some_and(|l| l.done);
             let rows = known.and_then(|stated| stated.rows);
-            Sight { k, silent: self.age(node, now), link: connection, rows, done }
+            let left = !self.members.contains(&node);
+            Sight { k, silent: self.age(node, now), link: connection, rows, done, left }
         };
         let nodes = (0..self.nodes).map(sight).collect();
         Picture { job: self.job, k: self.round.k, waits: self.waits(now), nodes }

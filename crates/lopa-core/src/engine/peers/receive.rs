@@ -33,6 +33,22 @@ impl<W: Wire> Peers<W> {
     fn on_frame(&mut self, peer: usize, bytes: &[u8]) {
         let frame = Frame::read(bytes, &self.run);
         let link = self.link_to(peer);
+        if self.leaves() && peer < self.nodes {
+            if let Ok(frame) = Frame::read(bytes, &self.first_run())
+                && frame.kind == Kind::Statement
+            {
+                if let Some(at) = link {
+                    self.links[at].heard = self.wire.now();
+                }
+                if let Err(refusal) = self.on_statement(peer, frame.payload, bytes) {
+                    self.report(peer, refusal);
+                }
+                return;
+            }
+            if frame == Err(Refusal::OtherRun) {
+                return self.on_other_chapter(peer, &bytes[8..24]);
+            }
+        }
         if let (Ok(_), Some(at)) = (frame, link) {
             self.links[at].heard = self.wire.now();
             self.links[at].bypassed = false;
@@ -55,6 +71,7 @@ impl<W: Wire> Peers<W> {
                 Kind::Ended => self.on_ended(at, frame.payload, bytes),
                 Kind::Forwarded => self.on_forwarded(at, frame.payload, bytes),
                 Kind::Progress => self.on_progress(at, frame.payload),
+                Kind::Statement => Err(Refusal::Kind),
                 // This peer has its result, and its neighbours have everything they need.
                 _ if self.done => Ok(()),
                 Kind::Notice => self.on_notice(at, frame.payload, bytes),
@@ -96,6 +113,7 @@ impl<W: Wire> Peers<W> {
             return Err(Refusal::Shape);
         }
         let (author, _) = author(frame.payload, self.nodes).ok_or(Refusal::Shape)?;
+        self.rank_of(author).ok_or(Refusal::Stranger)?;
         let step = frame.place.step;
         let known = self.broadcasts.get(step, author);
         if !self.needs(step)? || known.is_some_and(|known| known == bytes) {
@@ -202,7 +220,7 @@ impl<W: Wire> Peers<W> {
 
     /// Whether a peer may be answered now: it was not answered just before, or has advanced so far
     /// that it needs further frames. More requests do not get more answers.
-    fn may_answer(&mut self, peer: (usize, bool), step: u64) -> bool {
+    pub(super) fn may_answer(&mut self, peer: (usize, bool), step: u64) -> bool {
         let now = self.wire.now();
         let may = self.answered.get(&peer).is_none_or(|&(last, then)| {
             step >= last.saturating_add(WINDOW)

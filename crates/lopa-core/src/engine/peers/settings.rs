@@ -18,6 +18,15 @@ pub enum Policy {
         /// Records skipped exchanges before any node acts on them.
         journal: Box<dyn Journal>,
     },
+    /// Wait for it; after a long silence the others agree to go on without it. Peers must state how far they
+    /// are: see [`Peers::watch`](super::Peers::watch).
+    Leave {
+        /// How long a node must be silent, towards all; it must exceed the longest iteration or
+        /// measurement of any peer.
+        silence: Duration,
+        /// Records votes and agreements before any node acts on them.
+        journal: Box<dyn Journal>,
+    },
 }
 
 /// How a peer waits.
@@ -57,6 +66,15 @@ pub enum Note {
         /// The iteration.
         k: u64,
     },
+    /// Nodes have left, and the others go on without them.
+    Left {
+        /// Those that left.
+        nodes: Vec<usize>,
+        /// The index of the run.
+        job: u32,
+        /// The iteration from which the others continue; `None` for the start of the run.
+        k: Option<u64>,
+    },
     /// A link was skipped in an exchange, at both ends.
     Skipped {
         /// The neighbour.
@@ -72,6 +90,11 @@ impl Note {
     /// The note as text, with the neighbours' names.
     pub fn text(&self, name: impl Fn(usize) -> String) -> String {
         match *self {
+            Note::Left { ref nodes, k, .. } => {
+                let names: Vec<String> = nodes.iter().map(|&node| name(node)).collect();
+                let from = k.map_or("the start of the run".into(), |k| format!("iteration {k}"));
+                format!("{} left: the others go on without it, from {from}", names.join(", "))
+            }
             Note::Refused { peer, why } => {
                 format!("refused a frame from {}: {}", name(peer), why.text())
             }

@@ -34,7 +34,11 @@ impl<'a> Interval<'a> {
         let every = self.spec.iterations;
         let processes = Processes::with(cluster);
         let (wanted, peers) = (processes.want_checkpoint(), processes.are_peers());
-        if let Some(every) = every.or(peers.then_some(AMONG_PEERS)) {
+        if let Some(mut every) = every.or(peers.then_some(AMONG_PEERS)) {
+            if processes.leave() {
+                // Where all nodes wait for each other: then their last two have one in common.
+                every = every.next_multiple_of(watch::EVERY);
+            }
             return Ok(wanted || k.is_multiple_of(every));
         }
         let least = Duration::try_from_secs_f64(self.spec.seconds).unwrap_or(Duration::MAX);

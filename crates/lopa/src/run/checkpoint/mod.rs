@@ -45,6 +45,8 @@ pub struct State {
     pub nodes: Vec<Vec<u8>>,
     /// State of a peer's links; empty if one process keeps all nodes.
     pub links: Vec<u8>,
+    /// The chapter of a run among peers that it belongs to, from 0: see [`crate::engine::Chapter`].
+    pub chapter: u64,
 }
 
 /// A state and the part of the run folder that belongs to it.
@@ -61,7 +63,7 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// Encodes the content of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let State { progress, serial, seconds, record, nodes, links } = &self.state;
+        let State { progress, serial, seconds, record, nodes, links, chapter } = &self.state;
         let mut head = Writer::default();
         head.raw(&self.run);
         let Progress { k, exchanges, floats, bytes, tally } = *progress;
@@ -72,6 +74,11 @@ impl Checkpoint {
         head.f64(*seconds);
         head.bytes(record);
         head.u64(nodes.len() as u64);
+        // Left out where no node has left, as in files of earlier builds.
+        Some(*chapter)
+            .filter(|&chapter| chapter > 0)
+            .into_iter()
+            .for_each(|chapter| head.u64(chapter));
         let mut file = Writer::default();
         file.raw(MAGIC);
         file.u64(VERSION);
@@ -114,9 +121,10 @@ fn read_head(head: &[u8]) -> Option<(Checkpoint, usize)> {
     let progress = Progress { k, exchanges, floats, bytes, tally };
     let (serial, seconds, record) = (head.u64()?, head.f64()?, head.bytes()?.to_vec());
     let nodes = usize::try_from(head.u64()?).ok()?;
+    let chapter = head.u64().unwrap_or(0);
     head.end()?;
     let (nodes_kept, links) = (Vec::new(), Vec::new());
-    let state = State { progress, serial, seconds, record, nodes: nodes_kept, links };
+    let state = State { progress, serial, seconds, record, nodes: nodes_kept, links, chapter };
     Some((Checkpoint { run, metrics, state }, nodes))
 }
 

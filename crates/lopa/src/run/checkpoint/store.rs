@@ -4,7 +4,7 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::Checkpoint;
+use super::{Checkpoint, State};
 use crate::error::Result;
 use crate::store::bytes::Hash;
 use crate::store::disk;
@@ -35,15 +35,31 @@ impl Store {
         Ok(())
     }
 
-    /// The newest valid checkpoint of a run whose number of bytes of measurements is in `measured`;
-    /// `warn` receives the files that are not used, and why.
+    /// The newest valid checkpoint of a run that is `usable` and whose number of bytes of measurements is in
+    /// `measured`; `warn` receives the files that are not valid, and why.
     pub fn newest(
         &mut self,
         run: &Hash,
         measured: RangeInclusive<u64>,
+        usable: &dyn Fn(&State) -> bool,
         warn: &mut dyn FnMut(String),
     ) -> Option<Checkpoint> {
-        let mut newest: Option<(usize, Checkpoint)> = None;
+        let newest = self.valid(run, measured, warn).into_iter();
+        let newest = newest.filter(|(_, checkpoint)| usable(&checkpoint.state));
+        let age = |Checkpoint { state, .. }: &Checkpoint| (state.progress.k, state.serial);
+        let (turn, checkpoint) = newest.max_by_key(|(_, checkpoint)| age(checkpoint))?;
+        self.next = 1 - turn;
+        Some(checkpoint)
+    }
+
+    /// All valid checkpoints, each with its file.
+    pub fn valid(
+        &self,
+        run: &Hash,
+        measured: RangeInclusive<u64>,
+        warn: &mut dyn FnMut(String),
+    ) -> Vec<(usize, Checkpoint)> {
+        let mut valid = Vec::new();
         for (turn, path) in self.files.iter().enumerate() {
             let read = match disk::read(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -57,18 +73,12 @@ impl Store {
                 }
                 _ => Ok(checkpoint),
             });
-            let age = |Checkpoint { state, .. }: &Checkpoint| (state.progress.k, state.serial);
             match ours {
-                Ok(this) if newest.as_ref().is_none_or(|(_, best)| age(best) < age(&this)) => {
-                    newest = Some((turn, this));
-                }
-                Ok(_) => {}
+                Ok(this) => valid.push((turn, this)),
                 Err(why) => warn(format!("{} is not used: {why}", path.display())),
             }
         }
-        let (turn, checkpoint) = newest?;
-        self.next = 1 - turn;
-        Some(checkpoint)
+        valid
     }
 
     /// Removes both files, after the end of the run; those behind a link stay.

@@ -80,6 +80,11 @@ impl<'a> Ending<'a> {
         Some(())
     }
 
+    /// Keeps the nodes with these indices, after others have left.
+    pub fn regroup(&mut self, staying: &[usize]) {
+        self.watch.regroup(staying);
+    }
+
     /// Whether no variable has outgrown its early size so far.
     pub fn is_calm(&self) -> bool {
         self.watch.is_calm()

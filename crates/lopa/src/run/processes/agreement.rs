@@ -122,7 +122,7 @@ impl Experiment {
         let (_, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, seed)
             .map_err(|error| error.at("[network]"))?;
         let limits = Limits { message: 0, broadcast: most };
-        let begin = |kept| Begin { job: 0, mixing: &mixing, kept, limits };
+        let begin = |kept| Begin { job: 0, mixing: &mixing, kept, held: None, limits };
         let kept = store.agreed()?;
         let kept = kept.as_deref().and_then(Kept::read);
         if let Some(Kept { heard, .. }) = kept.as_ref().filter(|kept| kept.over) {

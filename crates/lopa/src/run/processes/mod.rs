@@ -4,13 +4,15 @@ pub mod agreed;
 mod agreement;
 mod peer;
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::checkpoint::{self, Checkpoint, State, misfit};
 use super::world::Job;
-use super::{Observers, Outcome};
+use super::{Observers, Outcome, Part};
 use crate::engine::{
-    Begin, Cluster, Delivery, Expect, Independent, Limits, Node, Transport, anything, stopped,
+    Begin, Chapter, Cluster, Delivery, Expect, Independent, Limits, Node, Transport, anything,
+    block, stopped,
 };
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::Point;
@@ -65,10 +67,75 @@ impl<'a> Processes<'a> {
         matches!(self, Processes::Peers(own) if own.skips())
     }
 
+    /// Whether members that are silent for long are left out.
+    pub fn leave(&self) -> bool {
+        matches!(self, Processes::Peers(own) if own.leaves())
+    }
+
     /// Whether a neighbour waits for this peer's next checkpoint.
     pub fn want_checkpoint(&self) -> bool {
         matches!(self, Processes::Peers(own) if own.wants_checkpoint())
     }
+}
+
+/// The nodes of this process, out of this many.
+pub fn own_nodes(nodes: usize, transport: &mut dyn Transport) -> Range<usize> {
+    let (size, rank) = (transport.size(), transport.rank());
+    match Processes::of(transport) {
+        Processes::Peers(own) => own.node()..own.node() + 1,
+        _ => block(nodes, size, rank),
+    }
+}
+
+/// The chapters of all runs; one if no node has left.
+pub fn chapters(transport: &mut dyn Transport) -> Result<Vec<Chapter>> {
+    match Processes::of(transport) {
+        Processes::Peers(own) => own.chapters(),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Who took part in a run from which iteration on; empty if all nodes have in all of them.
+pub fn parts(chapters: &[Chapter], job: u32, nodes: usize) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for Chapter { members, from } in chapters {
+        let part = |from| Part { from, members: members.clone() };
+        match from.job.cmp(&job) {
+            Ordering::Less => parts = vec![part(0)],
+            Ordering::Equal => {
+                let from = from.k.unwrap_or(0);
+                parts.retain(|part| part.from < from);
+                // Where nobody had left after all, the members are the same.
+                if parts.last().is_none_or(|last| last.members != *members) {
+                    parts.push(part(from));
+                }
+            }
+            Ordering::Greater => {}
+        }
+    }
+    if parts.iter().all(|part| part.members.len() == nodes) {
+        parts.clear();
+    }
+    parts
+}
+
+/// Whether a run can resume from a state: one of the last chapter, or the one that it begins with.
+pub fn is_usable(state: &State, chapters: &[Chapter], job: u32) -> bool {
+    let k = state.progress.k;
+    let later =
+        chapters.iter().skip(usize::try_from(state.chapter).map_or(usize::MAX, |at| at + 1));
+    let mut later = later.filter(|chapter| chapter.from.job == job).map(|chapter| chapter.from.k);
+    // Chapters that went back further have made it void.
+    later.clone().all(|cut| cut.is_some_and(|cut| k <= cut))
+        && later.next_back().is_none_or(|cut| cut == Some(k))
+}
+
+/// The error of a node whose checkpoint at the beginning of a chapter is lost.
+pub fn lost_cut(k: u64) -> Error {
+    let message =
+        format!("the others continue from iteration {k}, and this node's checkpoint is lost");
+    Error::storage("storage/checkpoint", message)
+        .hint("restore the folder `checkpoints` of this run")
 }
 
 impl Job<'_> {
@@ -79,8 +146,10 @@ impl Job<'_> {
             return Ok(transport.all(&[u8::from(ended)], &anything)?[0] == [1]);
         };
         if ended {
-            let (mixing, limits) = (&self.setup.world.mixing, Limits::default());
-            own.pass(Begin { job: self.number, mixing, kept: None, limits })?;
+            let world = self.among_members(&own.chapters()?)?;
+            let mixing = &world.as_ref().unwrap_or(self.setup.world).mixing;
+            let limits = Limits::default();
+            own.pass(Begin { job: self.number, mixing, kept: None, held: None, limits })?;
         }
         Ok(ended)
     }
@@ -89,6 +158,7 @@ impl Job<'_> {
     pub fn begin<T: Real>(
         &self,
         kept: Option<State>,
+        (chapter, held): (u64, &[u64]),
         node: &Node<T>,
         transport: &mut dyn Transport,
     ) -> Result<Option<State>> {
@@ -96,9 +166,11 @@ impl Job<'_> {
             Processes::One => return Ok(kept),
             Processes::Lockstep => return told_by_first(kept, transport),
             Processes::Peers(own) => {
-                let links = kept.as_ref().map(|state| &state.links[..]);
+                // The links of an earlier chapter are of no use in this one.
+                let kept = kept.as_ref().filter(|state| state.chapter == chapter);
+                let kept = kept.map(|state| &state.links[..]);
                 let (mixing, limits) = (&self.setup.world.mixing, self.setup.limits(node));
-                own.begin(Begin { job: self.number, mixing, kept: links, limits })?;
+                own.begin(Begin { job: self.number, mixing, kept, held: Some(held), limits })?;
             }
         }
         Ok(kept)
@@ -139,15 +211,23 @@ pub fn restore<T: Real>(
 /// Hands the states of a run to the store: those of all nodes from process 0, or of a peer's own.
 #[derive(Default)]
 pub struct Keeper {
+    /// The chapter of the run.
+    pub chapter: u64,
     serial: u64,         // of the next state
     last: Option<State>, // a peer's last, without its links
 }
 
 impl Keeper {
+    /// Nothing kept yet in a chapter.
+    pub fn new(chapter: u64) -> Keeper {
+        Keeper { chapter, ..Keeper::default() }
+    }
+
     /// Continues after the state of an earlier run.
     pub fn after(kept: Option<State>) -> Keeper {
         let serial = kept.as_ref().map_or(0, |state| state.serial + 1);
-        Keeper { serial, last: kept.map(|state| State { links: Vec::new(), ..state }) }
+        let chapter = kept.as_ref().map_or(0, |state| state.chapter);
+        Keeper { chapter, serial, last: kept.map(|state| State { links: Vec::new(), ..state }) }
     }
 
     /// Keeps the state of the run; `record` is that of its recorder.
@@ -164,7 +244,9 @@ impl Keeper {
             agree_on_time(cluster)?;
         }
         let (progress, record, serial) = (cluster.progress(), record(cluster), self.serial);
-        let state = |nodes, links| State { progress, serial, seconds, record, nodes, links };
+        let chapter = self.chapter;
+        let state =
+            |nodes, links| State { progress, serial, seconds, record, nodes, links, chapter };
         let Processes::Peers(own) = Processes::with(cluster) else {
             let nodes = cluster.gather(nodes)?;
             return match cluster.is_first() {
@@ -176,7 +258,9 @@ impl Keeper {
         let state = state(nodes, Vec::new());
         self.last = Some(state.clone());
         self.hand_over(job, State { links: own.save(false), ..state }, observers)?;
-        own.kept()
+        own.kept()?;
+        own.note_checkpoint(progress.k);
+        Ok(())
     }
 
     fn hand_over(&mut self, job: &Job, state: State, observers: &mut Observers) -> Result<()> {
@@ -195,12 +279,14 @@ impl Keeper {
         observers: &mut Observers,
     ) -> Result<Outcome> {
         let Processes::Peers(own) = Processes::with(cluster) else { return done };
-        let lacks = |error: &Error| error.kind == Kind::Peer;
+        // Where nodes may be left out, the last two states of a run that has not ended must stay.
+        let lacks = |error: &Error| error.kind == Kind::Peer && !own.leaves();
         if done.as_ref().err().is_none_or(lacks)
             && let Some(last) = self.last.take()
         {
-            let (serial, links) = (self.serial, own.save(done.is_ok()));
+            let (serial, links, k) = (self.serial, own.save(done.is_ok()), last.progress.k);
             self.hand_over(job, State { serial, links, ..last }, observers)?;
+            own.note_checkpoint(k);
         }
         if done.is_ok() {
             own.end()?;

@@ -12,9 +12,11 @@ use crate::evaluate::watch;
 use crate::experiment::Experiment;
 use crate::math::real::Real;
 use crate::messages::Messages;
-use crate::network;
 use crate::network::outbox::Piece;
+use crate::network::{self, Graph, Mixing};
 use crate::problem::At;
+use crate::run::job::cannot_leave;
+use crate::run::processes::Processes;
 use crate::run::{Context, Listener, Outcome, Setup, Store};
 use crate::store::bytes::Hash;
 
@@ -40,6 +42,7 @@ impl Experiment {
     ) -> Result<Vec<Outcome>> {
         self.check_peers(peers.size())?;
         self.check_skips(peers.skips())?;
+        self.check_leaves(peers, data.as_ref())?;
         let outcomes = self.run_across(peers, data, context, store, listener)?;
         peers.linger()?;
         Ok(outcomes)
@@ -51,17 +54,21 @@ impl Experiment {
         let mut table = self.resolved();
         table.remove("checkpoint");
         table.get_mut("run").and_then(toml::Value::as_table_mut).map(|run| run.remove("device"));
-        let mut networks = Vec::new();
-        for &seed in &self.run.seeds {
-            let spec = &self.network;
-            let seed = spec.seed.unwrap_or(seed);
-            let (_, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, seed)
-                .map_err(|error| error.at("[network]"))?;
-            networks.push(mixing.rows().to_vec());
-        }
+        let networks: Vec<_> =
+            self.networks()?.into_iter().map(|(_, mixing)| mixing.rows().to_vec()).collect();
         let text = toml::to_string(&table).expect("a table is TOML");
         let what = json!(["lopa", env!("CARGO_PKG_VERSION"), text, networks]);
         Ok(Sha256::digest(what.to_string()).into())
+    }
+
+    /// The networks of all runs, by seed.
+    fn networks(&self) -> Result<Vec<(Graph, Mixing)>> {
+        let spec = &self.network;
+        let build = |&seed: &u64| {
+            network::build(&spec.graph, &spec.weights, spec.nodes, spec.seed.unwrap_or(seed))
+        };
+        let all: Result<Vec<_>> = self.run.seeds.iter().map(build).collect();
+        all.map_err(|error| error.at("[network]"))
     }
 
     /// The length of x, and the largest size of a frame in bytes, as one node computes them.
@@ -100,6 +107,42 @@ impl Experiment {
 }
 
 impl Experiment {
+    /// Where nodes may be left out, iterations are repeated with other neighbours, in all graphs.
+    fn check_leaves<W: Wire>(&self, peers: &mut Peers<W>, data: Option<&Data>) -> Result<()> {
+        if !Processes::of(peers).leave() {
+            return Ok(());
+        }
+        let refuse = |what: &str, place: &str| {
+            let message = format!("with `--policy leave`, {what}");
+            Err(Error::config("config/leave", message)
+                .at(place)
+                .hint("let nodes wait for each other: `--policy wait`"))
+        };
+        if self.privacy.is_some() {
+            let what = "iterations are repeated with other neighbours, and rows would not be hidden as often as \
+                        they are used";
+            return refuse(what, "[privacy]");
+        }
+        if self.mails() {
+            let what = "messages are not compressed, lost or clipped: what they build on belongs to all nodes";
+            return refuse(what, "[messages]");
+        }
+        if self.network.graph.build.changes() {
+            return refuse("the graph must stay: it is made for all nodes", "[network] graph");
+        }
+        peers.set_graphs(self.networks()?.into_iter().map(|(graph, _)| graph).collect());
+        let seed = self.run.seeds[0];
+        let world = self.world(data, seed)?;
+        let (setup, node) = (self.setup(data, &world, seed), peers.node());
+        for algorithm in &self.algorithms {
+            let parts = setup.parts_of::<f64>(node..node + 1)?.each;
+            let nodes = setup.nodes_of(parts, node, &algorithm.choice.build)?;
+            let trackers = nodes[0].algorithm.trackers();
+            trackers.map_err(|why| cannot_leave(&algorithm.label, why))?;
+        }
+        Ok(())
+    }
+
     /// A link that is used in one direction cannot be skipped: the weights of a node's receivers
     /// would no longer sum to one.
     fn check_skips(&self, skips: bool) -> Result<()> {

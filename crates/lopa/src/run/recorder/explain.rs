@@ -27,7 +27,7 @@ impl Recorder<'_> {
             return Ok(format!(
                 "{variable} grew without bound at node {}: take smaller steps, or a larger `epsilon`. With `[privacy]`, \
                  rows are not measured to say more",
-                culprit.node
+                self.job.setup.world.node_at(culprit.node)
             ));
         }
         let here = cluster.here();
@@ -69,7 +69,7 @@ impl Recorder<'_> {
         let (scope, lambda_min) = (experiment.scope, world.analysis.lambda_min);
         let conditions = Conditions { facts, params, scope, lambda_min };
         let why = diagnose(culprit, &conditions, part, At { x: &x, theta: &theta });
-        if let Some(remedy) = self.unscaled(culprit.node) {
+        if let Some(remedy) = self.unscaled(world.node_at(culprit.node)) {
             return why + &remedy;
         }
         match facts.needs_lazy && lambda_min < -1e-9 {

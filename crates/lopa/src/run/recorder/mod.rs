@@ -17,7 +17,7 @@ use super::private::{self, Account};
 use super::processes::agreed::agree;
 use super::processes::{Processes, check_stop, points};
 use super::world::Job;
-use super::{Context, Observers, Outcome, steps};
+use super::{Context, Observers, Outcome, Part, Setup, steps};
 use crate::engine::{Cluster, Expect, Node};
 use crate::error::{Error, Result};
 use crate::evaluate::watch::Culprit;
@@ -173,9 +173,10 @@ impl<'a> Recorder<'a> {
         }
         let variable = grown.first().map_or("state", |grown| grown.variable);
         let text = format!(
-            "{}: at iteration {k} node {node} says that its {variable} has grown without bound: the run \
+            "{}: at iteration {k} node {} says that its {variable} has grown without bound: the run \
              ends",
-            self.job.algorithm.label
+            self.job.algorithm.label,
+            self.job.setup.world.node_at(*node)
         );
         self.observers.listener.warn(&text);
     }
@@ -256,6 +257,9 @@ impl<'a> Recorder<'a> {
             if sound && gap > rounding {
                 self.observers.listener.warn(&self.untrue(cluster.progress().k, gap));
             }
+        }
+        if let Some(part) = self.job.setup.world.parts.last() {
+            row.values.insert("members".into(), part.members.len() as f64);
         }
         if let Some(epsilon) = self.spent(cluster)? {
             row.values.insert("epsilon".into(), epsilon);
@@ -394,20 +398,59 @@ impl<'a> Recorder<'a> {
         let trails = self.trails.iter().map(|trail| trail.to_vec()).collect();
         let trails = cluster.everyone_bytes(trails, Expect::Bytes)?;
         let own = self.ends(cluster);
-        let models = points(cluster, self.job.setup.experiment.scope, own)?;
+        let mut models = points(cluster, self.job.setup.experiment.scope, own)?;
+        let parts = &self.job.setup.world.parts;
+        let mut digest = Sha256::new_with_prefix(trails.concat());
+        for Part { from, members } in parts {
+            digest.update(from.to_le_bytes());
+            members.iter().for_each(|&node| digest.update((node as u64).to_le_bytes()));
+        }
+        if !parts.is_empty() {
+            self.fill(&mut models);
+        }
         Ok(Outcome {
             algorithm: self.job.algorithm.label.clone(),
             seed: self.job.setup.seed,
-            digest: hex(&Sha256::digest(trails.concat())),
+            digest: hex(&digest.finalize()),
             stop,
             row: self.row.take().expect("a row was measured"),
             measuring: self.measuring,
             diagnosis,
+            chapters: parts.clone(),
             messages: self.job.mails().then_some(cluster.progress().tally),
             nodes: std::mem::take(&mut self.nodes),
             spread: BTreeMap::new(),
             models,
         })
+    }
+
+    /// Puts models and metrics at the places of their nodes; those of nodes that have left are not numbers.
+    fn fill(&mut self, models: &mut Vec<Point>) {
+        let Setup { world, experiment, .. } = self.job.setup;
+        let none = |values: &[f64]| vec![f64::NAN; values.len()];
+        let absent =
+            models.first().map_or_else(Default::default, |(x, theta)| (none(x), none(theta)));
+        let metrics = self.nodes.first().cloned().unwrap_or_default();
+        let metrics = metrics.into_iter().map(|(name, _)| (name, f64::NAN)).collect::<Vec<_>>();
+        let mut filled = vec![absent; experiment.network.nodes];
+        let mut nodes = vec![metrics; experiment.network.nodes];
+        for (place, model) in models.drain(..).enumerate() {
+            filled[world.node_at(place)] = model;
+        }
+        if !self.nodes.is_empty() {
+            for (place, metrics) in self.nodes.drain(..).enumerate() {
+                nodes[world.node_at(place)] = metrics;
+            }
+            self.nodes = nodes;
+        }
+        *models = filled;
+    }
+
+    /// The numbers of the nodes of this process.
+    fn numbers<T: Real>(&self, cluster: &Cluster<T>) -> std::ops::Range<usize> {
+        let here = cluster.here();
+        let first = self.job.setup.world.node_at(here.start);
+        first..first + here.len()
     }
 
     /// The points of the nodes of this process, with the solved θ if there is one.
@@ -424,7 +467,7 @@ impl<'a> Recorder<'a> {
     /// as measuring.
     fn solve<T: Real>(&mut self, cluster: &mut Cluster<T>, refit: bool) -> Result<Vec<Vec<f64>>> {
         let begun = Instant::now();
-        let (here, points) = (cluster.here(), self.ends(cluster));
+        let (here, points) = (self.numbers(cluster), self.ends(cluster));
         self.observers.listener.measuring(0, here.len(), true);
         let everyone = &mut |ours| cluster.everyone(ours, Expect::Numbers);
         let found = self.job.setup.exact_theta(here, &points, refit, everyone)?;
