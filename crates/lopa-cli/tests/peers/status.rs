@@ -8,16 +8,26 @@ use serde_json::Value;
 
 use crate::trio::{NAMES, QUADRATIC, Trio};
 
-/// The status at a node, when it is as wanted.
+/// How long a test waits for a status before it fails.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// The status at a node, when it is as wanted: a node that is slow for a moment may be told as another state.
 fn status(trio: &Trio, name: &str, wanted: &dyn Fn(&Value) -> bool) -> Value {
+    told(trio, name, &["--format", "json"], &|text| {
+        let found = serde_json::from_str::<Value>(text).map_or(Value::Null, |all| all[0].clone());
+        wanted(&found).then_some(found)
+    })
+}
+
+/// What `wanted` takes from the standard output of `lopa status`, as soon as it finds it there.
+fn told<T>(trio: &Trio, name: &str, args: &[&str], wanted: &dyn Fn(&str) -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        let done = trio.folder.lopa(&["status", &format!("runs/{name}"), "--format", "json"]);
-        let found = if done.code == 0 { done.json()[0].clone() } else { Value::Null };
-        if wanted(&found) {
+        let done = trio.folder.lopa(&[&["status", &format!("runs/{name}")], args].concat());
+        if let Some(found) = wanted(&done.stdout) {
             return found;
         }
-        assert!(start.elapsed() < Duration::from_secs(60), "{name}: {found} {}", done.stderr);
+        assert!(start.elapsed() < LIMIT, "{name}: {} {}", done.stdout, done.stderr);
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -50,19 +60,22 @@ fn every_node_names_the_one_that_was_killed() {
     assert_eq!(links, ["self", "up", "none"], "{running}");
     nodes[2].kill().unwrap();
     nodes[2].wait().unwrap();
+    // Until its neighbour states that it is silent, carol seems to compute.
     let waits = |found: &Value| {
-        found["waiting"]["name"] == "carol"
-            && found["waiting"]["silent_seconds"].as_f64().unwrap() > 4.0
-            && found["waiting"]["nodes_waiting"] == 2
+        let waiting = &found["waiting"];
+        waiting["name"] == "carol" && waiting["cause"] != "computes" && waiting["nodes_waiting"] == 2
     };
     for (name, by) in [("alice", ", says bob"), ("bob", "")] {
         let found = status(&trio, name, &waits);
         assert_eq!(found["waiting"]["reported_by"], "bob", "{found}");
-        let words = trio.folder.lopa(&["status", &format!("runs/{name}")]).good().stdout;
-        let says = format!("{name} waits for carol, silent for ");
-        assert!(words.contains(&says), "{words}");
-        assert!(words.contains(&format!(" s{by}")), "{words}");
-        assert!(words.contains("; the others wait with us"), "{words}");
+        assert!(found["waiting"]["silent_seconds"].as_f64().unwrap() > 3.0, "{found}");
+        told(&trio, name, &[], &|words| {
+            let (_, after) = words.split_once(&format!("{name} waits for carol, silent for "))?;
+            let (seconds, after) = after.split_once(" s")?;
+            seconds.parse::<u64>().ok()?;
+            let others = after.contains("; the others wait with us");
+            (after.starts_with(by) && others).then_some(())
+        });
     }
     let address = running["metrics"].as_str().unwrap();
     assert!(address.starts_with("127.0.0.1:"), "{address}");
