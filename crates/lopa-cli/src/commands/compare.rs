@@ -87,17 +87,16 @@ pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
     };
     if !args.more.is_empty() {
         args.share.refuse("parts are of one file: run them for each, then name all files")?;
-        // What is wrong in a later file is said before the first one runs.
-        for source in args.sources() {
-            match finished(&source) {
-                Some(folder) => saved(&source, folder, &program.registries)?,
-                None => source::experiment(&source, &program.registries)?,
-            };
-        }
     }
+    // All are read before the first one runs: the last file may have a mistake.
+    let registries = &program.registries;
+    let read = |source: ExperimentArgs| match finished(&source) {
+        Some(folder) => Ok((saved(&source, folder, registries)?, source)),
+        None => Ok((source::experiment(&source, registries)?, source)),
+    };
     let mut compared = Vec::new();
-    for source in args.sources() {
-        match one(args, &source, &asked, program)? {
+    for (experiment, source) in args.sources().map(read).collect::<Result<Vec<_>>>()? {
+        match one(args, experiment, &source, &asked, program)? {
             Ok(one) => compared.push(one),
             Err(code) => return Ok(code),
         }
@@ -145,18 +144,19 @@ impl Compared {
 /// Compares the runs of one file or folder, after those that are missing; or the exit code if some are missing still.
 fn one(
     args: &CompareArgs,
+    mut experiment: Experiment,
     source: &ExperimentArgs,
     Asked { budgets, costs }: &Asked,
     program: &Program,
 ) -> Result<Result<Compared, ExitCode>> {
-    let (experiment, folder) = match finished(source) {
+    let folder = match finished(source) {
         Some(folder) => {
             args.share.refuse("a finished run has no parts")?;
-            (saved(source, folder, &program.registries)?, folder.to_path_buf())
+            folder.to_path_buf()
         }
-        None => match run(args, source, budgets, program)? {
-            Ran::All(experiment, folder) => (*experiment, folder),
-            Ran::NotAll(code) => return Ok(Err(code)),
+        None => match run(args, &mut experiment, source, budgets, program)? {
+            Ok(folder) => folder,
+            Err(code) => return Ok(Err(code)),
         },
     };
     let reader = RunReader::open(&folder)?;
@@ -178,43 +178,37 @@ fn one(
     }))
 }
 
-/// How far the runs have come.
-enum Ran {
-    /// All are in the folder.
-    All(Box<Experiment>, PathBuf),
-    /// Interrupted, or only a part.
-    NotAll(ExitCode),
-}
-
-/// Does the missing runs.
+/// Does the missing runs, and returns the folder that has all; or the exit code if it was interrupted, or does only a
+/// part.
 fn run(
     args: &CompareArgs,
+    experiment: &mut Experiment,
     source: &ExperimentArgs,
     budgets: &[(&'static str, f64)],
     program: &Program,
-) -> Result<Ran> {
+) -> Result<Result<PathBuf, ExitCode>> {
     let output = &program.output;
-    let mut experiment = source::experiment(source, &program.registries)?;
     if !budgets.is_empty() {
         experiment.run.limit(budgets);
         check(&experiment.run, "--budget")?;
     }
+    let experiment = &*experiment;
     let environment = Environment::new(&args.threads, &source.file.data)?;
     let (context, signals) = (environment.context(), &environment.signals);
-    output.note(&summary::heading(&experiment));
+    output.note(&summary::heading(experiment));
     let data = experiment.load_data(&context)?;
     if let Some(name) = &args.measure {
-        check_measure(name, &experiment, data.as_ref())?;
+        check_measure(name, experiment, data.as_ref())?;
     }
-    let bars = &mut Bars::new(output, &experiment);
+    let bars = &mut Bars::new(output, experiment);
     let (out, data) = (source.out.as_path(), data.as_ref());
     let place = (out, environment.threads);
-    let parts = parts_folder(out, &experiment);
+    let parts = parts_folder(out, experiment);
     let (folder, whole) = match args.share.work()? {
-        Work::All => complete(&experiment, data, place, &context, bars)?,
+        Work::All => complete(experiment, data, place, &context, bars)?,
         Work::Merge => {
-            let parts = merged(&[&experiment], &parts)?.pop().unwrap_or_default();
-            merge(&experiment, parts, data, place, &context, bars)?
+            let parts = merged(&[experiment], &parts)?.pop().unwrap_or_default();
+            merge(experiment, parts, data, place, &context, bars)?
         }
         Work::Part(member) => {
             let mut one = |one: &Experiment, runs: &Path| {
@@ -223,15 +217,15 @@ fn run(
                 Ok(whole.then_some(folder))
             };
             let part = (parts.as_path(), member);
-            let code = share::part(&[&experiment], part, &environment, &mut one, output)?;
-            return Ok(Ran::NotAll(code));
+            let code = share::part(&[experiment], part, &environment, &mut one, output)?;
+            return Ok(Err(code));
         }
     };
     if !whole {
         output.note(INTERRUPTED);
-        return Ok(Ran::NotAll(ExitCode::from(signals.code().unwrap_or(130))));
+        return Ok(Err(ExitCode::from(signals.code().unwrap_or(130))));
     }
-    Ok(Ran::All(Box::new(experiment), folder))
+    Ok(Ok(folder))
 }
 
 /// The experiment of a finished run.

@@ -63,7 +63,9 @@ fn every_node_names_the_one_that_was_killed() {
     // Until its neighbour states that it is silent, carol seems to compute.
     let waits = |found: &Value| {
         let waiting = &found["waiting"];
-        waiting["name"] == "carol" && waiting["cause"] != "computes" && waiting["nodes_waiting"] == 2
+        waiting["name"] == "carol"
+            && waiting["cause"] != "computes"
+            && waiting["nodes_waiting"] == 2
     };
     for (name, by) in [("alice", ", says bob"), ("bob", "")] {
         let found = status(&trio, name, &waits);

@@ -85,7 +85,7 @@ impl Options {
         node: usize,
         (data, setting): (&Data, &Setting),
         trusted: &[bool],
-    ) -> Result<Grouped<T>> {
+    ) -> Result<(Local<T>, Vec<u32>)> {
         let group = |row: u32| match self.by {
             By::Group => data.train.groups().map_or(0, |groups| groups.of[row as usize]),
             By::Class => data.train.labels()[row as usize],
@@ -190,9 +190,6 @@ impl<T: Real> Problem<T> for Options {
         false
     }
 }
-
-/// A node's rows, and the group of each training row.
-type Grouped<T> = (Local<T>, Vec<u32>);
 
 /// w_k(x) for each row of group k.
 struct EachGroup<T> {

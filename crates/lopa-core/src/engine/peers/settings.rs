@@ -93,7 +93,8 @@ impl Note {
             Note::Left { ref nodes, k, .. } => {
                 let names: Vec<String> = nodes.iter().map(|&node| name(node)).collect();
                 let from = k.map_or("the start of the run".into(), |k| format!("iteration {k}"));
-                format!("{} left: the others go on without it, from {from}", names.join(", "))
+                let them = if nodes.len() == 1 { "it" } else { "them" };
+                format!("{} left: the others go on without {them}, from {from}", names.join(", "))
             }
             Note::Refused { peer, why } => {
                 format!("refused a frame from {}: {}", name(peer), why.text())

@@ -75,10 +75,9 @@ impl Checkpoint {
         head.bytes(record);
         head.u64(nodes.len() as u64);
         // Left out where no node has left, as in files of earlier builds.
-        Some(*chapter)
-            .filter(|&chapter| chapter > 0)
-            .into_iter()
-            .for_each(|chapter| head.u64(chapter));
+        if *chapter > 0 {
+            head.u64(*chapter);
+        }
         let mut file = Writer::default();
         file.raw(MAGIC);
         file.u64(VERSION);

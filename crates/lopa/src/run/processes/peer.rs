@@ -74,19 +74,32 @@ impl Experiment {
     /// The length of x, and the largest size of a frame in bytes, as one node computes them.
     pub fn sizes(&self, data: Option<&Data>, node: usize) -> Result<(usize, usize)> {
         self.refuse_simulation()?;
+        let (mut entries, mut most) = (0, self.told_bytes(data));
+        self.at_start(data, node, |setup, _, node| {
+            let Limits { message, broadcast } = setup.limits(node);
+            entries = node.algorithm.at().x.len();
+            most = most.max(message).max(broadcast);
+            Ok(())
+        })?;
+        Ok((entries, most + FRAME))
+    }
+
+    /// Shows one node as it is at the start of each algorithm, by the algorithm's label.
+    fn at_start(
+        &self,
+        data: Option<&Data>,
+        node: usize,
+        mut show: impl FnMut(&Setup, &str, &Node<f64>) -> Result<()>,
+    ) -> Result<()> {
         let seed = self.run.seeds[0];
         let world = self.world(data, seed)?;
-        let (mut entries, mut most) = (0, 0);
-        let setup = Setup { experiment: self, data, world: &world, seed, pool: None };
+        let setup = self.setup(data, &world, seed);
         for algorithm in &self.algorithms {
-            let parts = setup.parts_of::<f64>(node..node + 1)?.each;
-            entries = parts[0].dims().n;
+            let parts = setup.parts_of(node..node + 1)?.each;
             let nodes = setup.nodes_of(parts, node, &algorithm.choice.build)?;
-            let Limits { message, broadcast } = setup.limits(&nodes[0]);
-            most = most.max(message).max(broadcast);
+            show(&setup, &algorithm.label, &nodes[0])?;
         }
-        most = most.max(self.told_bytes(data));
-        Ok((entries, most + FRAME))
+        Ok(())
     }
 
     /// Checks that this many peers can run it.
@@ -131,16 +144,10 @@ impl Experiment {
             return refuse("the graph must stay: it is made for all nodes", "[network] graph");
         }
         peers.set_graphs(self.networks()?.into_iter().map(|(graph, _)| graph).collect());
-        let seed = self.run.seeds[0];
-        let world = self.world(data, seed)?;
-        let (setup, node) = (self.setup(data, &world, seed), peers.node());
-        for algorithm in &self.algorithms {
-            let parts = setup.parts_of::<f64>(node..node + 1)?.each;
-            let nodes = setup.nodes_of(parts, node, &algorithm.choice.build)?;
-            let trackers = nodes[0].algorithm.trackers();
-            trackers.map_err(|why| cannot_leave(&algorithm.label, why))?;
-        }
-        Ok(())
+        self.at_start(data, peers.node(), |_, label, node| {
+            let trackers = node.algorithm.trackers();
+            trackers.map(drop).map_err(|why| cannot_leave(label, why))
+        })
     }
 
     /// A link that is used in one direction cannot be skipped: the weights of a node's receivers
