@@ -68,6 +68,7 @@ fn raw(arrays: &Bound<PyAny>) -> Result<Raw> {
     let class = |name: String| Class { code: name.clone(), name };
     Ok(Raw {
         train: Part { table, labels, groups },
+        validation: 0,
         test: None,
         classes: classes.into_iter().map(class).collect(),
         groups: names,

@@ -213,10 +213,13 @@ impl Data {
                 let range = set.owners().map_or(0..0, |owners| owners[node].clone());
                 let features = set.features().select(&range.clone().collect::<Vec<_>>());
                 let labels = set.labels()[range.start as usize..range.end as usize].to_vec();
+                let validation = set.validation();
+                let validation =
+                    validation.map(|all| all[range.start as usize..range.end as usize].to_vec());
                 let targets = set.targets().map(|all| all.select(&range.collect::<Vec<_>>()));
                 let sorted = order.is_sorted();
                 let features = if sorted { features } else { features.columns_at(&order) };
-                (features, labels, targets)
+                (features, labels, targets, validation)
             };
             let (train, test) = (of(&self.train), of(&self.test));
             let scaling = match &agreement.scaling {
@@ -233,9 +236,9 @@ impl Data {
             };
             let scaling = Scaling { fill, ..scaling };
             for (set, into) in [(train, &mut trains), (test, &mut tests)] {
-                let (features, labels, targets) = set;
+                let (features, labels, targets, validation) = set;
                 let targets = targets.map(|targets| targets.scaled(&scaling.target));
-                let set = Dataset::new(scaling.apply(features), labels);
+                let set = Dataset { validation, ..Dataset::new(scaling.apply(features), labels) };
                 into.push(match targets {
                     None => set,
                     Some(targets) => set.targeted(targets),

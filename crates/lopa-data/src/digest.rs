@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use super::{Data, Dataset};
 use crate::store::bytes::hex;
 
-/// SHA-256, in hexadecimal, of classes, features, labels and numbers to predict; the same for dense and sparse storage.
+/// SHA-256, in hexadecimal, of classes, features, labels, numbers to predict and which rows are for validation; the same for dense and sparse storage.
 pub fn digest(data: &Data) -> String {
     let mut hash = Sha256::new();
     hash.update((data.classes.len() as u64).to_le_bytes());
@@ -32,6 +32,9 @@ fn add(hash: &mut Sha256, set: &Dataset) {
             }
         });
         hash.update(label.to_le_bytes());
+        if set.validation().is_some_and(|rows| rows[row]) {
+            hash.update(b"validation");
+        }
         for value in set.targets().map_or(&[][..], |targets| targets.row(row)) {
             hash.update(value.to_le_bytes());
         }

@@ -74,6 +74,7 @@ pub struct Dataset {
     targets: Option<Arc<Targets>>,
     groups: Option<Groups>,
     owned: Option<Vec<Range<u32>>>,
+    validation: Option<Vec<bool>>, // whether a row is for validation
     held: Option<Held>,
     every: OnceLock<Arc<[u32]>>, // the numbers of all rows
 }
@@ -109,11 +110,15 @@ impl Dataset {
         let mut ranges = vec![0..0; nodes];
         let (mut labels, mut parts) = (Vec::new(), Vec::new());
         let mut targets: Option<Targets> = None;
+        let mut validation: Option<Vec<bool>> = None;
         for (node, set) in here.clone().zip(&sets) {
             let start = labels.len() as u32;
             labels.extend_from_slice(set.labels());
             ranges[node] = start..labels.len() as u32;
             parts.push(set.features());
+            if let Some(own) = set.validation() {
+                validation.get_or_insert_default().extend(own);
+            }
             if let Some(own) = set.targets() {
                 let none = Targets { outputs: own.outputs, values: Vec::new() };
                 targets.get_or_insert(none).values.extend_from_slice(&own.values);
@@ -121,15 +126,16 @@ impl Dataset {
         }
         let targets = targets.map(Arc::new);
         // Labels stay ranges of a node's own numbers, whichever nodes are in this process.
-        Dataset { targets, ..Dataset::new(Features::stacked(&parts), labels) }.owned(ranges)
+        let joined = Dataset::new(Features::stacked(&parts), labels);
+        Dataset { targets, validation, ..joined }.owned(ranges)
     }
 
     fn of(stored: Stored, labels: Vec<u32>) -> Dataset {
         assert_eq!(stored.rows(), labels.len(), "one label per row");
         let (stored, labels) = (Arc::new(stored), labels.into());
         let (single, double, every) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (targets, groups, owned, held) = (None, None, None, None);
-        Dataset { stored, single, double, labels, targets, groups, owned, held, every }
+        let (targets, groups, owned, validation, held) = (None, None, None, None, None);
+        Dataset { stored, single, double, labels, targets, groups, owned, validation, held, every }
     }
 
     /// The same rows with numbers to predict; their labels are ranges of these numbers.
@@ -187,6 +193,11 @@ impl Dataset {
     /// The groups of the rows, if the source has any.
     pub fn groups(&self) -> Option<&Groups> {
         self.groups.as_ref()
+    }
+
+    /// Whether each row is for validation, if the source names rows for it.
+    pub fn validation(&self) -> Option<&[bool]> {
+        self.validation.as_deref()
     }
 
     /// The class number of each row.

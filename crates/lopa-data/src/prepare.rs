@@ -331,18 +331,28 @@ fn prepare_kept(
             .collect()
     };
     let share = preparation.test.unwrap_or(TEST_SHARE);
+    let first = raw.train.labels.len() - raw.validation;
+    let (train, validation): (Vec<u32>, Vec<u32>) =
+        of_kept(&raw.train).into_iter().partition(|&row| (row as usize) < first);
     let (train, test) = match &raw.test {
-        Some(test) => (of_kept(&raw.train), of_kept(test)),
+        Some(test) => (train, of_kept(test)),
         None => match &targets {
-            None => hold_out(&raw.train.labels, kept, share),
-            Some(_) => hold_out(&vec![0; raw.train.labels.len()], &[0], share),
+            None => hold_out(&raw.train.labels[..first], kept, share),
+            Some(_) => hold_out(&vec![0; first], &[0], share),
         },
     };
-    let train = sample(train, preparation.samples, seed);
+    let mut train = sample(train, preparation.samples, seed);
+    if raw.validation > 0 && validation.is_empty() {
+        return Err(Error::data("data/empty", "no row is left for validation")
+            .hint("choose other `classes`, or another file"));
+    }
     if train.is_empty() {
         return Err(Error::data("data/empty", "no row is left to train on")
             .hint("choose other `classes`, or hold a smaller share out for `test`"));
     }
+    let marks = (raw.validation > 0)
+        .then(|| (0..train.len() + validation.len()).map(|row| row >= train.len()).collect());
+    train.extend(validation);
 
     let mut fill = Vec::new();
     if let (Some(Missing::Mean), Table::Numbers(features)) = (preparation.missing, &raw.train.table)
@@ -392,7 +402,7 @@ fn prepare_kept(
             }
         }
     };
-    let train = set(&raw.train, targets, &train);
+    let train = Dataset { validation: marks, ..set(&raw.train, targets, &train) };
     let test = set(test_part, test_targets, &test);
     let classes = kept.iter().map(|&old| raw.classes[old].name.clone()).collect();
     let scaling = Scalings::all(scaling);

@@ -38,6 +38,11 @@ impl<'s> Section<'s> {
         self.source.place(&self.table.get(key).map_or(self.span.clone(), |value| value.span()))
     }
 
+    /// Whether the file has this key.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
     fn sub(&self, path: String, value: Spanned<DeValue<'s>>) -> Result<Section<'s>> {
         let span = value.span();
         match value.into_inner() {

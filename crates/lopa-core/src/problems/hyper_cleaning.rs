@@ -118,9 +118,9 @@ impl<T: Real> Problem<T> for Options {
         let first = nodes.start;
         let locals: Vec<Local<T>> =
             Local::split("hyper-cleaning", self.validation, setting, nodes)?;
-        let training = |rows: &Vec<u32>| match self.validation == 0.0 || setting.whole {
+        let training = |rows: &Vec<u32>| match setting.whole {
             true => rows.len(),
-            false => training(rows.len(), self.validation).unwrap_or(0),
+            false => training(rows, self.validation, setting).unwrap_or(0),
         };
         let lengths: Vec<usize> = setting.partition.iter().map(training).collect();
         let n = lengths.iter().sum();

@@ -30,6 +30,8 @@ pub struct Local<T> {
     pub train: Samples<T>,
     /// The samples of f.
     pub validation: Samples<T>,
+    /// Whether they are others than those of g.
+    pub apart: bool,
     /// The test samples.
     pub test: Samples<T>,
     /// The samples that the node holds out; may be empty.
@@ -41,22 +43,24 @@ pub struct Local<T> {
 }
 
 impl<T: Real> Local<T> {
-    /// Splits the rows of some nodes at random; `validation` is the share that goes to f. With 0, f
-    /// and g have the same samples.
+    /// Splits the rows of some nodes at random; `validation` is the share that goes to f, unless the data name its
+    /// rows. With 0, f and g have the same samples.
     pub fn split(
         name: &str,
         validation: f64,
         setting: &Setting,
         nodes: Range<usize>,
     ) -> Result<Vec<Local<T>>> {
+        let apart = validation > 0.0 || named(setting).is_some();
         let one = |i| {
-            Local::of_node(name, i, setting, |rows, stream| {
+            let local = Local::of_node(name, i, setting, |rows, stream| {
                 stream.shuffle(rows);
-                match validation == 0.0 || setting.whole {
+                match !apart || setting.whole {
                     true => Some((rows.to_vec(), rows.to_vec())),
-                    false => cut(rows, validation),
+                    false => cut(rows, validation, setting),
                 }
-            })
+            })?;
+            Ok(Local { apart, ..local })
         };
         parallel::map(setting.pool, nodes, one).into_iter().collect()
     }
@@ -80,14 +84,21 @@ impl<T: Real> Local<T> {
         let found = rows.len();
         let (train, validation) =
             share(&mut rows, &mut draws(setting.seed, node, 0)).ok_or_else(|| {
-                let message =
-                    format!("node {node} has {found} sample(s), too few to split for `{name}`");
+                let message = match named(setting) {
+                    None => {
+                        format!("node {node} has {found} sample(s), too few to split for `{name}`")
+                    }
+                    Some(_) => format!(
+                        "node {node} has {found} sample(s), and needs some to train on and some for validation"
+                    ),
+                };
                 Error::data("data/too-few-samples", message).hint(hint)
             })?;
         let same = train == validation;
         let train = data.train.samples(train);
         Ok(Local {
             validation: if same { train.clone() } else { data.train.samples(validation) },
+            apart: !same,
             train,
             test: tests(data, node),
             holdout: data.train.samples(setting.holdout.get(node).cloned().unwrap_or_default()),
@@ -198,16 +209,28 @@ fn tests<T: Real>(data: &Data, node: usize) -> Samples<T> {
     }
 }
 
-/// The last `share` of the rows, at least one on either side, for f; the others for g.
-pub(super) fn cut(rows: &[u32], share: f64) -> Option<(Vec<u32>, Vec<u32>)> {
-    let (train, validation) = rows.split_at(training(rows.len(), share)?);
-    Some((train.to_vec(), validation.to_vec()))
+/// Which rows are for validation, if the data name them.
+pub(super) fn named<'a>(setting: &Setting<'a>) -> Option<&'a [bool]> {
+    setting.data.and_then(|data| data.train.validation())
 }
 
-/// The number of rows for g, if `share` of them goes to f.
-pub(super) fn training(rows: usize, share: f64) -> Option<usize> {
-    let most = rows.checked_sub(1).filter(|&most| most > 0)?;
-    Some(rows - ((rows as f64 * share).round() as usize).clamp(1, most))
+/// The rows for g and for f: those that the data name, else the last `share` of the rows; at least one on either side.
+pub(super) fn cut(rows: &[u32], share: f64, setting: &Setting) -> Option<(Vec<u32>, Vec<u32>)> {
+    let count = training(rows, share, setting)?;
+    Some(match named(setting) {
+        Some(is_named) => rows.iter().partition(|&&row| !is_named[row as usize]),
+        None => (rows[..count].to_vec(), rows[count..].to_vec()),
+    })
+}
+
+/// The number of rows for g, if `share` of them goes to f, or those that the data name.
+pub(super) fn training(rows: &[u32], share: f64, setting: &Setting) -> Option<usize> {
+    if let Some(is_named) = named(setting) {
+        let count = rows.iter().filter(|&&row| !is_named[row as usize]).count();
+        return (0 < count && count < rows.len()).then_some(count);
+    }
+    let most = rows.len().checked_sub(1).filter(|&most| most > 0)?;
+    Some(rows.len() - ((rows.len() as f64 * share).round() as usize).clamp(1, most))
 }
 
 fn labels<T: Real>(samples: &Samples<T>) -> impl Iterator<Item = u32> {

@@ -140,7 +140,7 @@ impl<T: Real> MetaLearning<T> {
                 let (mine, theirs) = match setting.whole {
                     true if task.is_empty() => return None,
                     true => (task.clone(), task),
-                    false => cut(&task, options.validation)?,
+                    false => cut(&task, options.validation, setting)?,
                 };
                 support_sizes.push(mine.len());
                 query_sizes.push(theirs.len());

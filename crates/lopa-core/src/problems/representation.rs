@@ -197,12 +197,11 @@ impl<T: Real> Representation<T> {
         options: &Options,
         batch: Option<usize>,
     ) -> Result<Representation<T>> {
-        let outer = options.validation > 0.0;
         Ok(Representation {
             model: options.model(local.features(), local.target)?,
             ridge: T::of(options.ridge),
             inner: Side::new(&local.train, options, batch),
-            outer: outer.then(|| Side::new(&local.validation, options, batch)),
+            outer: local.apart.then(|| Side::new(&local.validation, options, batch)),
             local,
         })
     }

@@ -16,7 +16,7 @@
 use std::ops::Range;
 
 use super::linear::Linear;
-use super::local::cut;
+use super::local::{cut, named};
 use super::loss::{LossKeys, LossName};
 use super::weighted::{self, Weighted, Weighting};
 use super::{Local, Scale, data};
@@ -96,13 +96,14 @@ impl Options {
             stream.shuffle(rows);
             let (train, validation) = match setting.whole {
                 true => (rows.to_vec(), rows.to_vec()),
+                false if named(setting).is_some() => cut(rows, self.validation, setting)?,
                 false => {
                     let (mut own, mut train): (Vec<u32>, Vec<u32>) =
                         rows.iter().partition(|&&row| trusted[group(row) as usize]);
                     // Rows that are not trusted train all the same; one row may be for f alone.
                     let (rest, validation) = match (own.len(), train.is_empty()) {
                         (1, false) => (Vec::new(), std::mem::take(&mut own)),
-                        _ => cut(&own, self.validation)?,
+                        _ => cut(&own, self.validation, setting)?,
                     };
                     train.extend(rest);
                     (train, validation)

@@ -80,6 +80,7 @@ fn parts(file: &str, json: &Value) -> Vec<Box<dyn Bilevel<f64>>> {
     let local = |train: &Samples<f64>, validation: &Samples<f64>, classes: usize| Local {
         train: train.clone(),
         validation: validation.clone(),
+        apart: !std::ptr::eq(train, validation),
         test: Dataset::new(Features::Dense { cols: train.cols(), values: vec![] }, vec![])
             .samples(vec![]),
         holdout: Dataset::new(Features::Dense { cols: train.cols(), values: vec![] }, vec![])

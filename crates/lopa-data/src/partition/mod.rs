@@ -232,12 +232,20 @@ impl Partition {
     }
 
     /// Takes a share of every node's rows out of the partition and returns them: at least one, and
-    /// the same share of each class, up to rounding. The draw depends only on the seed and the
-    /// node: it is the same in every process.
-    pub fn hold_out(&mut self, share: f64, labels: &[u32], seed: u64) -> Result<Vec<Vec<u32>>> {
+    /// the same share of each class, up to rounding; none of those for validation. The draw depends
+    /// only on the seed and the node: it is the same in every process.
+    pub fn hold_out(
+        &mut self,
+        share: f64,
+        labels: &[u32],
+        validation: Option<&[bool]>,
+        seed: u64,
+    ) -> Result<Vec<Vec<u32>>> {
         let mut held = Vec::new();
         for (node, rows) in self.nodes.iter_mut().enumerate() {
-            let all = rows.len();
+            let trains = |at: &usize| validation.is_none_or(|marks| !marks[rows[*at] as usize]);
+            let mut order: Vec<usize> = (0..rows.len()).filter(trains).collect();
+            let all = order.len();
             if all == 1 {
                 let message = format!("node {node} has a single row, and cannot hold one out");
                 return Err(Error::data("partition/too-few-samples", message)
@@ -247,11 +255,10 @@ impl Partition {
             let count = ((share * all as f64).round() as usize).clamp(1, all.max(2) - 1).min(all);
             let mut stream = Stream::new(seed, Purpose::Data, node);
             stream.seek(HELD, 0);
-            let mut order: Vec<usize> = (0..all).collect();
             stream.shuffle(&mut order);
             // Sorted by class, and then taken at equal distances.
             order.sort_by_key(|&at| labels[rows[at] as usize]);
-            let mut out = vec![false; all];
+            let mut out = vec![false; rows.len()];
             (0..count).for_each(|i| out[order[(2 * i + 1) * all / (2 * count)]] = true);
             let mut own = out.iter();
             let mut taken = Vec::new();

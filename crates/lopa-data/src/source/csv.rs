@@ -21,6 +21,8 @@ params! {
         path: String = String::new(), required;
         /// A file with the same columns and the test rows.
         test_path: Option<String> = None;
+        /// A file with the same columns and the rows of the outer function, in place of a share of the training rows.
+        validation_path: Option<String> = None;
         /// Whether the first row has the column names.
         header: Header = Header::Auto;
         /// The column of the labels: its name, or its number from 0 (-1 is the last). A list of columns where
@@ -87,16 +89,17 @@ pub fn read(csv: &Csv, place: &Where) -> Result<Raw> {
     let (mut labels, mut groups) = (Names::default(), Names::default());
     let names = (&mut labels, &mut groups);
     let (train, columns, unnamed, mut missing) = read_part(csv, &csv.path, place, None, names)?;
-    let test = match &csv.test_path {
-        None => None,
-        Some(path) => {
-            let like = Some((train.table.cols(), columns.as_ref()));
-            let test = read_part(csv, path, place, like, (&mut labels, &mut groups))?;
-            missing = missing.or(test.3);
-            Some(test.0)
-        }
+    let like = (train.table.cols(), columns.as_ref());
+    let mut other = |path: &Option<String>, what: &'static str| -> Result<Option<Part>> {
+        let Some(path) = path else { return Ok(None) };
+        let like = Some((what, like));
+        let (part, _, _, lacks) = read_part(csv, path, place, like, (&mut labels, &mut groups))?;
+        missing = missing.take().or(lacks);
+        Ok(Some(part))
     };
-    let raw = Raw::named(train, test, labels, groups).map_err(|error| error.at(&csv.path))?;
+    let validation = other(&csv.validation_path, "the rows for validation")?;
+    let test = other(&csv.test_path, "the test rows")?;
+    let raw = Raw::named((train, validation, test), labels, groups);
     let outputs = csv.label.as_slice().len();
     Ok(Raw { columns, unnamed, test_at: csv.test_path.clone(), outputs, missing, ..raw })
 }
@@ -105,7 +108,7 @@ fn read_part(
     csv: &Csv,
     path: &str,
     place: &Where,
-    like: Option<(usize, Option<&Columns>)>,
+    like: Option<(&str, (usize, Option<&Columns>))>,
     names: (&mut Names, &mut Names),
 ) -> Result<(Part, Option<Columns>, Unnamed, Option<Error>)> {
     let (name, bytes) = file::read(&file::find(path, place)?)?;
@@ -115,21 +118,22 @@ fn read_part(
     let (cols, mut columns) = (plan.width(), rows.names(&plan));
     match (like, &columns) {
         // Columns that are encoded are sorted by name.
-        (Some((_, Some(like))), Some(found)) if !plan.encoding.is_empty() => {
+        (Some((_, (_, Some(like)))), Some(found)) if !plan.encoding.is_empty() => {
             like.order(&found.features).map_err(|e| e.at(format!("{name}:1")))?;
         }
-        (Some((_, Some(like))), Some(found)) => {
+        (Some((_, (_, Some(like)))), Some(found)) => {
             plan.reorder(&like.order(&found.features).map_err(|e| e.at(format!("{name}:1")))?);
             columns = Some(like.clone());
         }
         // Those of a file with names are, and those of one without are not.
-        (Some((_, like)), found)
+        (Some((what, (_, like))), found)
             if !plan.encoding.is_empty() && like.is_some() != found.is_some() =>
         {
-            return Err(unnamed_columns("the training and the test rows").at(format!("{name}:1")));
+            let both = format!("the training rows and {what}");
+            return Err(unnamed_columns(&both).at(format!("{name}:1")));
         }
-        (Some((like, _)), _) if like != cols => {
-            let message = format!("the test rows have {cols} features, the training rows {like}");
+        (Some((what, (like, _))), _) if like != cols => {
+            let message = format!("{what} have {cols} features, the training rows {like}");
             return Err(Error::data("data/shape-mismatch", message).at(format!("{name}:1")));
         }
         _ => {}

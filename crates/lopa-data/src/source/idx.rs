@@ -76,7 +76,7 @@ pub fn look(path: &Path) -> Result<Raw> {
     let (_, cols, values) = read_idx(path, start.get(3).copied().unwrap_or(3))?;
     let table = Table::Bytes { cols, values: Arc::new(values) };
     let part = Part { table, labels: Vec::new(), groups: Vec::new() };
-    Raw::named(part, None, Names::default(), Names::default())
+    Ok(Raw::named((part, None, None), Names::default(), Names::default()))
 }
 
 /// The number of items in an IDX file of bytes, the size of each, and their bytes.

@@ -15,6 +15,8 @@ params! {
         path: String = String::new(), required;
         /// A file with the test rows.
         test_path: Option<String> = None;
+        /// A file with the rows of the outer function, in place of a share of the training rows.
+        validation_path: Option<String> = None;
         /// Number of features; by default the largest index.
         features: Option<usize> = None, from_to(1, MAX_FEATURES);
         /// Whether indices start at 0.
@@ -38,15 +40,18 @@ pub fn read(libsvm: &Libsvm, place: &Where) -> Result<Raw> {
         SparseRows::read(libsvm, true, (&name, &bytes), &mut names)
     };
     let train = read(&libsvm.path)?;
+    let validation = libsvm.validation_path.as_ref().map(&mut read).transpose()?;
     let test = libsvm.test_path.as_ref().map(&mut read).transpose()?;
-    let seen = train.cols.max(test.as_ref().map_or(0, |test| test.cols));
+    let parts = [Some(&train), validation.as_ref(), test.as_ref()].into_iter().flatten();
+    let seen = parts.map(|rows| rows.cols).max().unwrap_or(0);
     let cols = libsvm.features.unwrap_or(seen);
     if cols == 0 {
         return Err(Error::data("data/no-features", "no row has a feature").at(&libsvm.path));
     }
-    let (train, test) = (train.part(cols), test.map(|test| test.part(cols)));
-    let raw = Raw::named(train, test, names, Names::default());
-    let raw = raw.and_then(|raw| raw.without(&libsvm.drop, u32::from(!libsvm.zero_based)));
+    let part = |rows: Option<SparseRows>| rows.map(|rows| rows.part(cols));
+    let parts = (train.part(cols), part(validation), part(test));
+    let raw = Raw::named(parts, names, Names::default());
+    let raw = raw.without(&libsvm.drop, u32::from(!libsvm.zero_based));
     let raw = raw.map_err(|error| match error.id {
         "data/no-column" => {
             let hint = error.hint.unwrap_or_default();
@@ -74,7 +79,7 @@ pub fn look(name: &str, bytes: &[u8]) -> Result<(Raw, bool, bool)> {
         Err(Error { id: "data/bad-index", .. }) => (read(true, &mut names)?, true),
         part => (part?, false),
     };
-    let raw = Raw::named(part, None, names, Names::default()).map_err(|error| error.at(name))?;
+    let raw = Raw::named((part, None, None), names, Names::default());
     Ok((raw, is_labelled(bytes), zero_based))
 }
 
@@ -97,8 +102,8 @@ pub fn new_rows(
     let labelled = is_labelled(bytes);
     let mut names = Names::default();
     let rows = SparseRows::read(&options, labelled, (name, bytes), &mut names)?;
-    let raw = Raw::named(rows.part(features), None, names, Names::default());
-    Ok((raw.map_err(|error| error.at(name))?, labelled))
+    let raw = Raw::named((rows.part(features), None, None), names, Names::default());
+    Ok((raw, labelled))
 }
 
 /// The remedy for a pair without a value.

@@ -176,7 +176,7 @@ fn table((name, bytes): (&str, &[u8]), needed: &Needed, named: Named) -> Result<
     if let Some(error) = missing.filter(|_| !needed.fills) {
         return Err(error);
     }
-    let raw = Raw::named(part, None, labels, groups).map_err(|error| error.at(name))?;
+    let raw = Raw::named((part, None, None), labels, groups);
     Ok((raw, found))
 }
 

@@ -27,6 +27,10 @@ params! {
         test_features: Option<String> = None;
         /// The file of the test labels.
         test_labels: Option<String> = None;
+        /// A file with the features of the rows of the outer function, in place of a share of the training rows.
+        validation_features: Option<String> = None;
+        /// A file with their labels.
+        validation_labels: Option<String> = None;
         /// Columns of the features that are left out, by number from 0.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         drop: Vec<u32> = Vec::new();
@@ -39,36 +43,39 @@ pub fn read(npy: &Npy, place: &Where) -> Result<Raw> {
         let (name, bytes) = file::read(&path)?;
         Array::read(&name, &bytes)
     };
-    let test = pair(npy.test_features.as_deref(), npy.test_labels.as_deref())?;
-    let raw = assemble(array, (&npy.features, &npy.labels), test)?;
+    let validation = pair("validation", [&npy.validation_features, &npy.validation_labels])?;
+    let others = (validation, pair("test", [&npy.test_features, &npy.test_labels])?);
+    let raw = assemble(array, (&npy.features, &npy.labels), others)?;
     raw.without(&npy.drop, 0).map_err(|error| error.at(&npy.features))
 }
 
-/// Both names of the test arrays, or neither.
-pub fn pair<'a>(
-    features: Option<&'a str>,
-    labels: Option<&'a str>,
-) -> Result<Option<(&'a str, &'a str)>> {
-    match (features, labels) {
-        (None, None) => Ok(None),
-        (Some(features), Some(labels)) => Ok(Some((features, labels))),
-        _ => Err(Error::config(
-            "config/missing-key",
-            "`test_features` and `test_labels` go together: one of them is missing",
-        )),
+/// The names of the features and of the labels.
+type Pair<'a> = (&'a str, &'a str);
+
+/// Both names of further arrays, or neither; `what` begins their keys.
+pub fn pair<'a>(what: &str, names: [&'a Option<String>; 2]) -> Result<Option<Pair<'a>>> {
+    match names {
+        [None, None] => Ok(None),
+        [Some(features), Some(labels)] => Ok(Some((features, labels))),
+        _ => {
+            let message = format!(
+                "`{what}_features` and `{what}_labels` go together: one of them is missing"
+            );
+            Err(Error::config("config/missing-key", message))
+        }
     }
 }
 
-/// A data set from arrays that `array` finds by name.
+/// A data set from arrays that `array` finds by name; further ones have the rows for validation and the test rows.
 pub fn assemble(
     array: impl Fn(&str) -> Result<Array>,
-    train: (&str, &str),
-    test: Option<(&str, &str)>,
+    train: Pair,
+    (validation, test): (Option<Pair>, Option<Pair>),
 ) -> Result<Raw> {
     let test_at = test.map(|(_, labels)| format!("`{labels}`"));
     let mut names = Names::default();
     let mut outputs = Vec::new();
-    let mut part = |(features, labels): (&str, &str)| {
+    let mut part = |(features, labels): Pair| {
         let table = array(features)?.into_table()?;
         let labels = array(labels)?;
         outputs.push(labels.shape[1..].iter().product::<usize>());
@@ -79,17 +86,21 @@ pub fn assemble(
         Ok(Part { table, labels: labels.into_labels(rows, &mut names)?, groups: Vec::new() })
     };
     let train = part(train)?;
+    let validation = validation.map(&mut part).transpose()?;
     let test = test.map(part).transpose()?;
-    if let Some(test) = test.as_ref().filter(|test| test.table.cols() != train.table.cols()) {
-        let (here, there) = (test.table.cols(), train.table.cols());
-        let message = format!("the test rows have {here} features, the training rows {there}");
-        return Err(Error::data("data/shape-mismatch", message));
+    let cols = train.table.cols();
+    for (other, what) in [(&validation, "rows for validation"), (&test, "test rows")] {
+        let found = other.as_ref().map_or(cols, |other| other.table.cols());
+        if found != cols {
+            let message = format!("the {what} have {found} features, the training rows {cols}");
+            return Err(Error::data("data/shape-mismatch", message));
+        }
     }
     if outputs.iter().any(|&count| count != outputs[0]) {
-        let message = "the test rows and the training rows differ in the number of labels";
+        let message = "rows differ from the training rows in the number of labels";
         return Err(Error::data("data/shape-mismatch", message));
     }
-    let raw = Raw::named(train, test, names, Names::default())?;
+    let raw = Raw::named((train, validation, test), names, Names::default());
     Ok(Raw { test_at, outputs: outputs[0], ..raw })
 }
 
@@ -177,7 +188,7 @@ impl Array {
     /// A data set without labels.
     pub fn unlabelled(self) -> Result<Raw> {
         let part = Part { table: self.into_table()?, labels: Vec::new(), groups: Vec::new() };
-        Raw::named(part, None, Names::default(), Names::default())
+        Ok(Raw::named((part, None, None), Names::default(), Names::default()))
     }
 
     fn into_labels(self, rows: usize, names: &mut Names) -> Result<Vec<u32>> {

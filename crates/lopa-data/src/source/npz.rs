@@ -26,6 +26,10 @@ params! {
         test_features: Option<String> = None;
         /// The array of the test labels.
         test_labels: Option<String> = None;
+        /// The array of the features of the outer function, in place of a share of the training rows.
+        validation_features: Option<String> = None;
+        /// The array of their labels.
+        validation_labels: Option<String> = None;
         /// Columns of the features that are left out, by number from 0.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         drop: Vec<u32> = Vec::new();
@@ -35,8 +39,9 @@ params! {
 pub fn read(npz: &Npz, place: &Where) -> Result<Raw> {
     let (name, bytes) = file::read(&file::find(&npz.path, place)?)?;
     let archive = Zip::open(&name, &bytes)?;
-    let test = pair(npz.test_features.as_deref(), npz.test_labels.as_deref())?;
-    assemble(|wanted| array(&name, &archive, wanted), (&npz.features, &npz.labels), test)
+    let validation = pair("validation", [&npz.validation_features, &npz.validation_labels])?;
+    let others = (validation, pair("test", [&npz.test_features, &npz.test_labels])?);
+    assemble(|wanted| array(&name, &archive, wanted), (&npz.features, &npz.labels), others)
         .and_then(|raw| raw.without(&npz.drop, 0))
         .map_err(|error| error.at(&npz.path))
 }
@@ -63,6 +68,6 @@ pub fn new_rows(name: &str, bytes: &[u8], label: Option<&str>) -> Result<(Raw, b
         return Ok((array(name, &archive, ARRAYS[0])?.unlabelled()?, false));
     }
     let label = label.unwrap_or(ARRAYS[1]);
-    let raw = assemble(|wanted| array(name, &archive, wanted), (ARRAYS[0], label), None);
+    let raw = assemble(|wanted| array(name, &archive, wanted), (ARRAYS[0], label), (None, None));
     Ok((raw.map_err(|error| error.at(name))?, true))
 }

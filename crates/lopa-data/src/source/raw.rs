@@ -1,5 +1,6 @@
 //! A labelled table as its source has it, with numbered classes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::names::Names;
@@ -9,8 +10,11 @@ use crate::{Bytes, Columns, Features, Method, Scaling, Unnamed};
 /// A data set before preparation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raw {
-    /// The training rows; without a test set, also the rows to hold out for testing.
+    /// The training rows; without a test set, also the rows to hold out for testing. Rows for validation are the last
+    /// ones.
     pub train: Part,
+    /// How many rows are for validation.
+    pub validation: usize,
     /// The test rows, if the source has a test set.
     pub test: Option<Part>,
     /// The classes that occur, in the order of their numbers.
@@ -39,6 +43,7 @@ impl Raw {
         let class = |name: &&str| Class { code: name.to_string(), name: name.to_string() };
         Raw {
             train: Part { table: Table::Numbers(features), labels, groups: Vec::new() },
+            validation: 0,
             test: None,
             classes: classes.iter().map(class).collect(),
             groups: Vec::new(),
@@ -110,6 +115,15 @@ pub struct Part {
     pub groups: Vec<u32>,
 }
 
+impl Part {
+    /// Adds rows at the end; they have as many features.
+    pub(super) fn append(&mut self, other: Part) {
+        self.table = self.table.stacked(&other.table);
+        self.labels.extend(other.labels);
+        self.groups.extend(other.groups);
+    }
+}
+
 /// A class; users may choose it by code or by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
@@ -165,6 +179,26 @@ impl Table {
         match self {
             Table::Bytes { cols, values } => values.len() / (*cols).max(1),
             Table::Numbers(features) => features.rows(),
+        }
+    }
+
+    /// These rows, then others with as many features.
+    fn stacked(&self, other: &Table) -> Table {
+        match (self, other) {
+            (Table::Bytes { cols, values }, Table::Bytes { values: more, .. }) => {
+                Table::Bytes { cols: *cols, values: Arc::new([&values[..], &more[..]].concat()) }
+            }
+            _ => Table::Numbers(Features::stacked(&[&self.numbers(), &other.numbers()])),
+        }
+    }
+
+    fn numbers(&self) -> Cow<'_, Features<f64>> {
+        match self {
+            Table::Bytes { cols, values } => Cow::Owned(Features::Dense {
+                cols: *cols,
+                values: values.iter().copied().map(f64::from).collect(),
+            }),
+            Table::Numbers(features) => Cow::Borrowed(features),
         }
     }
 
@@ -311,13 +345,18 @@ impl Table {
 }
 
 impl Raw {
-    /// A data set whose labels and groups are provisional numbers of names.
+    /// A data set of its training rows, rows for validation and test rows, whose labels and groups are provisional
+    /// numbers of names.
     pub fn named(
-        mut train: Part,
-        mut test: Option<Part>,
+        (mut train, validation, mut test): (Part, Option<Part>, Option<Part>),
         labels: Names,
         groups: Names,
-    ) -> Result<Raw> {
+    ) -> Raw {
+        let validation = validation.map_or(0, |part| {
+            let rows = part.labels.len();
+            train.append(part);
+            rows
+        });
         let (classes, class) = labels.sorted();
         let (groups, group) = groups.sorted();
         for part in [Some(&mut train), test.as_mut()].into_iter().flatten() {
@@ -325,22 +364,20 @@ impl Raw {
             part.groups.iter_mut().for_each(|of| *of = group[*of as usize]);
         }
         let classes = classes.into_iter().map(|name| Class { code: name.clone(), name }).collect();
-        let (usual, columns, test_at) = (Usual::nothing(), None, None);
-        let unnamed = Unnamed::default();
-        let known = false;
-        Ok(Raw {
+        Raw {
             train,
+            validation,
             test,
             classes,
             groups,
-            usual,
-            columns,
-            unnamed,
-            test_at,
-            known,
+            usual: Usual::nothing(),
+            columns: None,
+            unnamed: Unnamed::default(),
+            test_at: None,
+            known: false,
             outputs: 1,
             missing: None,
-        })
+        }
     }
 
     /// A data set whose labels are small codes, with a name for each.

@@ -75,6 +75,13 @@ pub struct DataSpec {
     pub partition: Choice<PartitionBuild>,
 }
 
+impl DataSpec {
+    /// The key that names the rows for validation, if one does.
+    fn names_validation(&self) -> Option<&str> {
+        self.source.params().keys().map(String::as_str).find(|key| key.starts_with("validation_"))
+    }
+}
+
 /// The network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkSpec {
@@ -157,8 +164,11 @@ impl Experiment {
         short_enough("name", &name).map_err(|error| error.at(name_at))?;
         let scope: Scope = root.value("scope")?.unwrap_or_default();
         let problem_at = root.place_of("problem");
-        let problem = registries.problems.read(root.required("problem")?)?;
+        let problem = root.required("problem")?;
+        let share_at = problem.has("validation").then(|| problem.place_of("validation"));
+        let problem = registries.problems.read(problem)?;
         let data = read_data(&mut root, &problem, &problem_at, registries)?;
+        check_validation(data.as_ref(), &problem, share_at)?;
         let network_at = root.place_of("network");
         let network = read_network(root.required("network")?, registries)?;
         check_own(data.as_ref(), &network).map_err(|error| error.at(network_at))?;
@@ -220,7 +230,11 @@ impl Experiment {
         table.insert("schema".into(), Value::Integer(1));
         table.insert("name".into(), self.name.clone().into());
         table.insert("scope".into(), self.scope.name().into());
-        table.insert("problem".into(), self.problem.to_table().into());
+        let mut problem = self.problem.to_table();
+        if self.data.as_ref().and_then(DataSpec::names_validation).is_some() {
+            problem.remove("validation");
+        }
+        table.insert("problem".into(), problem.into());
         if let Some(DataSpec { source, preparation, partition, .. }) = &self.data {
             let mut data = source.to_table();
             data.extend(to_table(preparation));
@@ -320,6 +334,30 @@ fn read_data(
             Ok(Some(DataSpec { source, own, preparation, partition }))
         }
     }
+}
+
+/// Rows for validation must be of use, and be named once.
+fn check_validation(
+    data: Option<&DataSpec>,
+    problem: &Choice<AnyProblem>,
+    share_at: Option<String>,
+) -> Result<()> {
+    let Some(key) = data.and_then(DataSpec::names_validation) else { return Ok(()) };
+    let (message, place) = match (problem.params(), share_at) {
+        (_, Some(place)) => {
+            (format!("the rows for validation are those of `{key}`, and not a share"), place)
+        }
+        (params, _) if !params.contains_key("validation") => {
+            (format!("`{}` has no rows for validation", problem.name), format!("data.{key}"))
+        }
+        (params, _) if params.contains_key("trusted") => (
+            format!("the rows for validation are those of `{key}`, and not those of `trusted`"),
+            "problem.trusted".into(),
+        ),
+        _ => return Ok(()),
+    };
+    let hint = format!("leave it out, or leave `{key}` out of [data]");
+    Err(Error::config("config/no-meaning", message).at(place).hint(hint))
 }
 
 /// Where nodes have files of their own, every node must be named.

@@ -140,7 +140,7 @@ impl Experiment {
                 // With `[privacy]`, a label must not move other rows.
                 let alike = self.noise().map(|_| vec![0; data.train.labels().len()]);
                 let labels = alike.as_deref().unwrap_or(data.train.labels());
-                let held = partition.hold_out(share, labels, seed);
+                let held = partition.hold_out(share, labels, data.train.validation(), seed);
                 holdout = held.map_err(|error| error.at("[data]"))?;
             }
             judged = judged::rows(data, &partition, &holdout);

@@ -50,6 +50,7 @@ mod scope;
 mod seam;
 mod steps;
 mod survival;
+mod validation;
 mod work;
 
 /// Lets the conformance tests count allocations.

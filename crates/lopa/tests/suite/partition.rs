@@ -57,7 +57,7 @@ fn rows_held_out_follow_each_nodes_own_classes() {
     let train = dataset(labels(&[300, 200, 100]));
     let mut kept = cut("name = 'classes'\nper_node = 2", &train, 3, 6, 4).unwrap();
     let before = kept.clone();
-    let out = kept.hold_out(0.2, train.labels(), 4).unwrap();
+    let out = kept.hold_out(0.2, train.labels(), None, 4).unwrap();
     let counts = before.counts(train.labels(), 3);
     let taken = Partition { nodes: out.clone() }.counts(train.labels(), 3);
     for node in 0..6 {
@@ -75,16 +75,18 @@ fn rows_held_out_follow_each_nodes_own_classes() {
     // A node's draw depends on nothing but its own rows and the seed.
     let mut alone = before.clone();
     alone.nodes[..5].iter_mut().for_each(Vec::clear);
-    assert_eq!(alone.hold_out(0.2, train.labels(), 4).unwrap()[5], out[5]);
-    assert_ne!(before.clone().hold_out(0.2, train.labels(), 5).unwrap(), out);
+    assert_eq!(alone.hold_out(0.2, train.labels(), None, 4).unwrap()[5], out[5]);
+    assert_ne!(before.clone().hold_out(0.2, train.labels(), None, 5).unwrap(), out);
     // However small the share, a node holds a row out; and it keeps one.
     let few = || Partition { nodes: vec![vec![0, 1], vec![2, 3, 4]] };
-    assert!(few().hold_out(0.01, train.labels(), 1).unwrap().iter().all(|out| out.len() == 1));
+    assert!(
+        few().hold_out(0.01, train.labels(), None, 1).unwrap().iter().all(|out| out.len() == 1)
+    );
     let mut rest = few();
-    rest.hold_out(0.99, train.labels(), 1).unwrap();
+    rest.hold_out(0.99, train.labels(), None, 1).unwrap();
     assert_eq!(sizes(&rest), [1, 1]);
     let mut single = Partition { nodes: vec![vec![0, 1], vec![7]] };
-    let refused = single.hold_out(0.5, train.labels(), 1).unwrap_err();
+    let refused = single.hold_out(0.5, train.labels(), None, 1).unwrap_err();
     assert_eq!(refused.id, "partition/too-few-samples");
 }
 

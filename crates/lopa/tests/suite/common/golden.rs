@@ -143,6 +143,7 @@ impl Golden {
         let local = Local {
             train,
             validation: half("S_val", "b_val"),
+            apart: true,
             test: empty.samples(vec![]),
             holdout: empty.samples(vec![]),
             target: Target::Classes(2),
@@ -162,6 +163,7 @@ impl Golden {
         let local = Local {
             train: set.samples(all.clone()),
             validation: set.samples(all),
+            apart: false,
             test: empty.samples(vec![]),
             holdout: empty.samples(vec![]),
             target: Target::Classes(self.json["k"].as_u64().unwrap() as usize),

@@ -219,6 +219,7 @@ impl Clouds {
         let (columns, test_at, known) = (None, None, true);
         Ok(Raw {
             train,
+            validation: 0,
             test: Some(test),
             classes,
             groups,

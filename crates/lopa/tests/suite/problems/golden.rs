@@ -111,6 +111,7 @@ fn local(inner: (Rows, Vec<u32>), outer: (Rows, Vec<u32>), classes: usize) -> Lo
     Local {
         train: data.samples((0..count).collect()),
         validation: data.samples((count..total).collect()),
+        apart: total > count,
         test: data.samples(Vec::new()),
         holdout: data.samples(Vec::new()),
         target: Target::Classes(classes),
