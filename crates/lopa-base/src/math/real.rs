@@ -246,18 +246,22 @@ impl<T: Real, const N: usize, F: Fn(T, [T; N]) -> T> Loop for Update<'_, T, N, F
     #[inline(always)]
     fn run(self) {
         let Update { x, with, f } = self;
+        let length = x.len();
         let (heads, tail) = x.as_chunks_mut::<CHUNK>();
-        let done = heads.len() * CHUNK;
-        let with = with.map(|with| with[..done + tail.len()].as_chunks::<CHUNK>());
+        // `with.map(…)` does the same, but the compiler takes several times as long over it.
+        let (mut heads_with, mut tails): ([&[[T; CHUNK]]; N], [&[T]; N]) = ([&[]; N], [&[]; N]);
+        for n in 0..N {
+            let (heads, rest) = with[n][..length].as_chunks();
+            (heads_with[n], tails[n]) = (heads, &rest[..tail.len()]);
+        }
         // Results go to a separate buffer: without aliasing the compiler vectorises the loop.
         let mut new = [T::zero(); CHUNK];
         for (k, head) in heads.iter_mut().enumerate() {
             for i in 0..CHUNK {
-                new[i] = f(head[i], each(|n| with[n].0[k][i]));
+                new[i] = f(head[i], each(|n| heads_with[n][k][i]));
             }
             *head = new;
         }
-        let tails = with.map(|(_, with)| &with[..tail.len()]);
         for i in 0..tail.len() {
             new[i] = f(tail[i], each(|n| tails[n][i]));
         }

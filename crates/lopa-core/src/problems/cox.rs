@@ -25,14 +25,23 @@ use crate::math::real::Real;
 /// The risk sets of a batch, as scratch memory.
 #[derive(Debug, Clone)]
 pub struct RiskSets<T> {
+    rows: Vec<Row<T>>,
     order: Vec<u32>,   // rows, latest first
     sets: Vec<Set<T>>, // of the rows in this order
 }
 
 impl<T> Default for RiskSets<T> {
     fn default() -> RiskSets<T> {
-        RiskSets { order: Vec::new(), sets: Vec::new() }
+        RiskSets { rows: Vec::new(), order: Vec::new(), sets: Vec::new() }
     }
+}
+
+/// t, whether an event was seen then, and w.
+#[derive(Debug, Clone, Copy)]
+struct Row<T> {
+    time: T,
+    event: bool,
+    weight: T,
 }
 
 /// S = sum · e^top, and ā.
@@ -51,20 +60,22 @@ impl<T: Real> RiskSets<T> {
         each: impl Fn(usize) -> (Goal<'a, T>, T),
         mut f: impl FnMut(usize, T),
     ) {
-        self.find(scores, |_| T::zero(), &each);
+        self.take(scores.len(), each);
+        self.find(scores, None);
         for (&r, set) in self.order.iter().zip(&self.sets) {
-            let (r, (goal, weight)) = (r as usize, each(r as usize));
-            let loss = if goal.event() { set.sum.ln() + (set.top - scores[r]) } else { T::zero() };
+            let (r, Row { event, weight, .. }) = (r as usize, self.rows[r as usize]);
+            let loss = if event { set.sum.ln() + (set.top - scores[r]) } else { T::zero() };
             f(r, weight * loss);
         }
     }
 
     /// scores ← the gradient of Σ w_r ℓ_r with respect to them.
     pub fn slopes<'a>(&mut self, scores: &mut [T], each: impl Fn(usize) -> (Goal<'a, T>, T)) {
-        self.find(scores, |_| T::zero(), &each);
-        self.sweep(&each, |r, top, rate, _| {
-            let (goal, weight) = each(r);
-            let own = if goal.event() { weight } else { T::zero() };
+        self.take(scores.len(), each);
+        self.find(scores, None);
+        self.sweep(|r, top, rate, _| {
+            let Row { event, weight, .. } = self.rows[r];
+            let own = if event { weight } else { T::zero() };
             scores[r] = (scores[r] - top).exp() * rate - own;
         });
     }
@@ -76,21 +87,27 @@ impl<T: Real> RiskSets<T> {
         tangents: &mut [T],
         each: impl Fn(usize) -> (Goal<'a, T>, T),
     ) {
-        self.find(scores, |r| tangents[r], &each);
-        self.sweep(&each, |r, top, rate, pulled| {
+        self.take(scores.len(), each);
+        self.find(scores, Some(tangents));
+        self.sweep(|r, top, rate, pulled| {
             tangents[r] = (scores[r] - top).exp() * (tangents[r] * rate - pulled);
         });
     }
 
+    /// Takes the rows. What follows is compiled once for all kinds of rows.
+    fn take<'a>(&mut self, count: usize, each: impl Fn(usize) -> (Goal<'a, T>, T)) {
+        self.rows.clear();
+        self.rows.extend((0..count).map(|r| {
+            let (goal, weight) = each(r);
+            let time = goal.time().copied().unwrap_or(T::zero());
+            Row { time, event: goal.event(), weight }
+        }));
+    }
+
     /// The risk set of every row, from the latest time to the earliest.
-    fn find<'a>(
-        &mut self,
-        scores: &[T],
-        tangent: impl Fn(usize) -> T,
-        each: &impl Fn(usize) -> (Goal<'a, T>, T),
-    ) {
-        let RiskSets { order, sets } = self;
-        let time = |r: u32| each(r as usize).0.time();
+    fn find(&mut self, scores: &[T], tangents: Option<&[T]>) {
+        let RiskSets { rows, order, sets } = self;
+        let time = |r: u32| rows[r as usize].time;
         order.clear();
         order.extend(0..scores.len() as u32);
         let later = |a: u32, b: u32| time(b).partial_cmp(&time(a)).unwrap_or(Ordering::Equal);
@@ -106,7 +123,7 @@ impl<T: Real> RiskSets<T> {
             }
             let share = (z - set.top).exp();
             set.sum += share;
-            pulled += share * tangent(r as usize);
+            pulled += share * tangents.map_or(T::zero(), |tangents| tangents[r as usize]);
             set.mean = pulled / set.sum;
             // Rows at the same time have one risk set, which has all of them.
             let last = order.get(at + 1).is_none_or(|&next| time(next) != time(r));
@@ -118,13 +135,9 @@ impl<T: Real> RiskSets<T> {
 
     /// Calls `f(r, top, Σ w_i/S_i, Σ w_i ā_i/S_i)` for every row, from the earliest time to the latest; the
     /// sums are over the events whose risk sets have the row, in units of e^−top.
-    fn sweep<'a>(
-        &self,
-        each: &impl Fn(usize) -> (Goal<'a, T>, T),
-        mut f: impl FnMut(usize, T, T, T),
-    ) {
-        let RiskSets { order, sets } = self;
-        let time = |at: usize| each(order[at] as usize).0.time();
+    fn sweep(&self, mut f: impl FnMut(usize, T, T, T)) {
+        let RiskSets { rows, order, sets } = self;
+        let time = |at: usize| rows[order[at] as usize].time;
         let (mut rate, mut pulled) = (T::zero(), T::zero());
         let mut top = sets.last().map_or(T::zero(), |set| set.top);
         let mut end = order.len();
@@ -137,8 +150,8 @@ impl<T: Real> RiskSets<T> {
                 start -= 1;
             }
             for &r in &order[start..end] {
-                let (goal, weight) = each(r as usize);
-                if goal.event() {
+                let Row { event, weight, .. } = rows[r as usize];
+                if event {
                     rate += weight / sum;
                     pulled += weight / sum * mean;
                 }
