@@ -92,7 +92,7 @@ fn run(command: &Command, program: &Program) -> Result<ExitCode> {
         Command::Data(command) => commands::data::data(command, program),
         Command::Ls(args) => commands::ls::ls(args, output),
         Command::Doctor => commands::doctor::doctor(output),
-        Command::Report(args) => commands::report::report(args, output),
+        Command::Report(args) => commands::report::report(args, program),
         Command::Theory(command) => commands::paper::theory(command, program),
         Command::Schema => commands::texts::schema(program),
         Command::Completions(args) => commands::texts::completions(args, Cli::command(), output),

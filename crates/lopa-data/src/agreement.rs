@@ -142,6 +142,18 @@ pub struct Agreement {
 }
 
 impl Agreement {
+    /// What a model has kept of it.
+    pub fn kept(
+        columns: Option<&Columns>,
+        scaling: &Scaling,
+        cols: usize,
+        nodes: usize,
+    ) -> Agreement {
+        let unnamed = || vec![0; cols];
+        let columns = columns.map_or_else(unnamed, |columns| hashes(&columns.features));
+        Agreement { columns, scaling: Some(scaling.clone()), left_out: vec![None; nodes] }
+    }
+
     /// From all nodes' messages, in their order.
     pub fn of(told: &[Told], preparation: &Preparation) -> Result<Agreement> {
         Agreement::with(told, None, preparation)

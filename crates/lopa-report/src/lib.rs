@@ -19,6 +19,7 @@ pub mod pictures;
 pub mod png;
 pub mod quantity;
 pub mod saved;
+pub mod site;
 pub mod statistics;
 pub mod svg;
 pub mod ticks;

@@ -1,6 +1,7 @@
 //! `lopa report`: an HTML file and figures from run folders.
 
 mod live;
+mod site;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,7 +14,8 @@ use lopa_report::live::Live;
 use lopa_report::pictures::{self, ImageFormat, View};
 use serde_json::json;
 
-use crate::output::Output;
+use crate::args::DataArgs;
+use crate::program::Program;
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
@@ -54,6 +56,18 @@ pub struct ReportArgs {
         hide_default_value = true
     )]
     port: u16,
+    /// Instead of a report of the run, write the page of one site, by its name or number: what it gained, what it
+    /// sent, who could learn what
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["live", "figures", "x", "y", "title", "claims"])]
+    site: Option<String>,
+    /// Algorithm of the site's page (its label in the experiment) [default: the first]
+    #[arg(short, long, requires = "site")]
+    algorithm: Option<String>,
+    /// Seed of the site's page [default: the first that did not diverge]
+    #[arg(short, long, requires = "site")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    data: DataArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -66,7 +80,11 @@ enum FigureFormat {
     Pdf,
 }
 
-pub fn report(args: &ReportArgs, output: &Output) -> Result<ExitCode> {
+pub fn report(args: &ReportArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    if let Some(wanted) = &args.site {
+        return site::page(args, wanted, program);
+    }
     let read = Report::read(&args.runs, args.claims.as_deref())?;
     let title = args.title.clone().unwrap_or(read.title);
     let view = View { x: args.x.clone(), y: args.y.clone() };

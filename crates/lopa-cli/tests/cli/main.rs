@@ -28,6 +28,7 @@ mod resume;
 mod reweighting;
 mod runs;
 mod share;
+mod site;
 mod stats;
 mod survival;
 #[cfg(feature = "paper")]

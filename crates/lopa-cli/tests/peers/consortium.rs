@@ -182,6 +182,10 @@ fn every_command_of_the_page_runs_and_all_get_the_digest_of_one_process() {
         assert!(output.status.success(), "{name}: {}", text(&output));
     }
     let outputs = together("lopa node");
+    let page = pages().into_iter().find(|page| page.name() == "docs/consortium.md").unwrap();
+    let typed = page.parts().1.into_iter().filter(|block| block.language == "console");
+    let report = typed.map(|block| block.text).find(|text| text.starts_with("$ lopa report"));
+    let report = report.unwrap().trim_start_matches("$ ").to_string();
     // One process, with all files in one place.
     sites.mail("south", "south.csv", "north", "south.csv");
     sites.mail("west", "west.csv", "north", "west.csv");
@@ -192,6 +196,8 @@ fn every_command_of_the_page_runs_and_all_get_the_digest_of_one_process() {
         assert_eq!(results(&serde_json::from_slice(&output.stdout).unwrap()), alone, "{name}");
         let [status, _] = sites.run(name, "lopa status");
         assert!(status.contains(&format!("{name} is done: lopa-gt, seed")), "{status}");
+        let [_, said] = sites.run(name, &report.replace("south", name));
+        assert!(said.contains(&format!("of its own, {name} has an accuracy of")), "{said}");
     }
 }
 

@@ -96,6 +96,16 @@ fn each_node_needs_its_own_file_only() {
         ])
     };
     predict("1").good();
+    // And makes its own page of its own file.
+    let report = ["report", folder, "--site", "bob", "--data", "data-bob", "--format", "json"];
+    let page = trio.folder.lopa(&report).good();
+    assert!(!page.stderr.contains("digest differs"), "{}", page.stderr);
+    let results =
+        std::fs::read_to_string(std::path::Path::new(folder).join("results.json")).unwrap();
+    let results: serde_json::Value = serde_json::from_str(&results).unwrap();
+    let own = &results[0]["nodes"][1]["test_accuracy"];
+    assert_eq!(&page.json()["models"][0]["value"][0], own, "{}", page.stdout);
+    assert_eq!(page.json()["models"].as_array().unwrap().len(), 2, "{}", page.stdout);
     let other = predict("0");
     assert_eq!(other.code, 2, "{}", other.stdout);
     assert!(other.stderr.contains("config/not-here"), "{}", other.stderr);

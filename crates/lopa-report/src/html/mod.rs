@@ -2,9 +2,9 @@
 
 mod about;
 mod data;
-mod number;
+pub(crate) mod number;
 mod section;
-mod tables;
+pub(crate) mod tables;
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub struct Report {
     pub view: View,
 }
 
-const STYLE: &str = include_str!("../../assets/report.css");
+pub(crate) const STYLE: &str = include_str!("../../assets/report.css");
 const CHART_STYLE: &str = include_str!("../../assets/uPlot.min.css");
 const CHART: &str = include_str!("../../assets/uPlot.iife.min.js");
 const CHART_LICENCE: &str = include_str!("../../assets/uPlot-LICENSE");
@@ -37,7 +37,7 @@ const SCRIPT: &str = include_str!("../../assets/report.js");
 const LIVE_SCRIPT: &str = include_str!("../../assets/live.js");
 
 // Even if markup from data got through, the browser would make no request.
-const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+pub(crate) const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
 
 impl Report {

@@ -73,7 +73,8 @@ fn grouped(text: &str) -> String {
     out
 }
 
-fn bytes(value: f64) -> String {
+/// Bytes with a unit.
+pub fn bytes(value: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let power = (log2(value.max(1.0)) / 10.0).floor().min(4.0);
     let digits = if power == 0.0 { 0 } else { 1 };

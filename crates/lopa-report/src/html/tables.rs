@@ -311,7 +311,7 @@ fn row_head(trace: &Trace, styles: &Styles) -> String {
 
 /// A table of rows of cells, which are `th` and `td` elements. Each cell carries its column's title:
 /// on a narrow screen, rows become lists.
-pub(super) fn table(
+pub(crate) fn table(
     class: &str,
     caption: &str,
     titles: &[impl AsRef<str>],

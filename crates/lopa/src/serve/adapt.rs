@@ -200,7 +200,7 @@ fn shared(model: &Model, like: Option<usize>) -> Result<(Vec<f64>, Vec<f64>)> {
 }
 
 /// Rows in folds of nearly equal size, each with nearly the same share of every class.
-fn folds(labels: &[u32], count: usize, seed: u64) -> Vec<Vec<u32>> {
+pub(super) fn folds(labels: &[u32], count: usize, seed: u64) -> Vec<Vec<u32>> {
     let mut stream = Stream::new(seed, Purpose::Data, 0);
     stream.seek(FOLDS, 0);
     let mut rows: Vec<u32> = (0..labels.len() as u32).collect();
@@ -260,11 +260,11 @@ impl Personal<'_> {
 }
 
 /// Solves inner problems on some of the rows.
-struct Bench<'a> {
-    data: &'a Data,
-    seed: u64,
-    batch: Option<usize>,
-    solved: bool,
+pub(super) struct Bench<'a> {
+    pub data: &'a Data,
+    pub seed: u64,
+    pub batch: Option<usize>,
+    pub solved: bool,
 }
 
 impl Bench<'_> {
@@ -285,7 +285,7 @@ impl Bench<'_> {
     }
 
     /// The linear model trained on the rows outside a fold.
-    fn alone(
+    pub fn alone(
         &mut self,
         folds: &[Vec<u32>],
         at: usize,

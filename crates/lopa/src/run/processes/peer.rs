@@ -12,7 +12,7 @@ use crate::evaluate::watch;
 use crate::experiment::Experiment;
 use crate::math::real::Real;
 use crate::messages::Messages;
-use crate::network::outbox::Piece;
+use crate::network::outbox::{Outbox, Piece, Round};
 use crate::network::{self, Graph, Mixing};
 use crate::problem::At;
 use crate::run::job::cannot_leave;
@@ -82,6 +82,34 @@ impl Experiment {
             Ok(())
         })?;
         Ok((entries, most + FRAME))
+    }
+
+    /// The vectors that a node sends in an iteration of an algorithm, by the algorithm's label.
+    pub fn sends(
+        &self,
+        data: Option<&Data>,
+        node: usize,
+        label: &str,
+    ) -> Result<Vec<&'static str>> {
+        let mut names = Vec::new();
+        self.at_start(data, node, |_, of, node| {
+            let exchanges = 0..if of == label { node.algorithm.exchanges() } else { 0 };
+            for e in exchanges {
+                let mut out = Outbox::default();
+                node.algorithm.share(Round { k: 0, e }, &mut out);
+                names.extend(
+                    out.vectors().iter().filter(|vector| vector.1 > 1).map(|vector| vector.0),
+                );
+            }
+            Ok(())
+        })?;
+        let mut once = Vec::new();
+        names.into_iter().for_each(|name| {
+            if !once.contains(&name) {
+                once.push(name)
+            }
+        });
+        Ok(once)
     }
 
     /// Shows one node as it is at the start of each algorithm, by the algorithm's label.
