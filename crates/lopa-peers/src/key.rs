@@ -1,6 +1,5 @@
 //! A node's key: a secret that never leaves its host, and the public key that identifies the node.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -89,7 +88,7 @@ impl Key {
 #[cfg(unix)]
 fn check_private(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    let mode = fs::metadata(path).map_or(0o777, |metadata| metadata.permissions().mode() & 0o777);
+    let mode = std::fs::metadata(path).map_or(0o777, |metadata| metadata.permissions().mode() & 0o777);
     if mode & 0o077 == 0 {
         return Ok(());
     }
