@@ -617,7 +617,8 @@ fn frames(bytes: &[u8]) {
         },
     );
     with_mixing(|mixing| {
-        let begin = Begin { job: 0, mixing, kept: None, held: Some(&[2]), limits: LIMITS };
+        let begin =
+            Begin { job: 0, mixing, kept: None, held: Some(&[2]), lacks: false, limits: LIMITS };
         peers.begin(begin).expect("a start without a past");
         let parcel = |rank| Parcel { rank, bytes: vec![0; 16], finite: true };
         for k in 0..4 {
@@ -638,7 +639,7 @@ fn frames(bytes: &[u8]) {
 fn journal(bytes: &[u8]) {
     let parts = pieces(bytes, 2);
     with_mixing(|mixing| {
-        let begin = |kept| Begin { job: 0, mixing, kept, held: None, limits: LIMITS };
+        let begin = |kept| Begin { job: 0, mixing, kept, held: None, lacks: false, limits: LIMITS };
         let mut first = peers(Vec::new(), skip_link(&[]));
         first.begin(begin(None)).expect("a start without a past");
         first.mark();

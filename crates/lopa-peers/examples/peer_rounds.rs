@@ -27,7 +27,7 @@ fn rounds(place: Place, mixing: &Mixing, entries: usize, rounds: usize) -> Vec<f
     let mut peers = Peers::new(wire, (me, NODES), &[0; 32], Settings::default(), Box::new(|_| {}));
     let limits = Limits { message: 8 * entries, broadcast: 1000 };
     let own = peers.independent().expect("peers are independent");
-    own.begin(Begin { job: 0, mixing, kept: None, held: None, limits }).unwrap();
+    own.begin(Begin { job: 0, mixing, kept: None, held: None, lacks: false, limits }).unwrap();
     let parcel = |rank| Parcel { rank, bytes: vec![0; 8 * entries], finite: true };
     let out: Vec<Parcel> = others.into_iter().map(parcel).collect();
     let mut into = out.clone();

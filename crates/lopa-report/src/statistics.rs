@@ -187,6 +187,7 @@ mod tests {
             },
             ended: None,
             resumed: Vec::new(),
+            missed: Vec::new(),
             left: Default::default(),
             checksums: Default::default(),
             other: Default::default(),

@@ -22,8 +22,8 @@ pub use expect::Expect;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use peers::stopped;
+pub use peers::{Back, Chapter, NEXT_CHAPTER, Position};
 pub use peers::{Cause, Connection, Picture, Sight, Waits};
-pub use peers::{Chapter, NEXT_CHAPTER, Position};
 pub use peers::{FileJournal, Frame, FrameKind, Journal, Note, Peers, Place, Policy, Settings};
 pub use refusal::Refusal;
 pub use simulation::Simulation;

@@ -33,6 +33,8 @@ pub enum Refusal {
     Step,
     /// It makes a claim about the receiver's past that the receiver has no record of.
     Past,
+    /// It differs from what the receiver has of the same, which all nodes share.
+    Differs,
 }
 
 impl Refusal {
@@ -53,6 +55,7 @@ impl Refusal {
             Refusal::Equivocation => "it contradicts an earlier frame",
             Refusal::Signature => "the node that it names as its author did not sign it",
             Refusal::Step => "it is of another kind than the frames of its step",
+            Refusal::Differs => "it differs from what this node has of the same",
             Refusal::Past => "it claims that this node had saved more than its checkpoint holds",
         }
     }

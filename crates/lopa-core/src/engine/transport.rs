@@ -119,6 +119,12 @@ pub trait Independent {
         false
     }
 
+    /// Waits until this node, which was left out, is a member again; `held` are the iterations of its own states of
+    /// the run with this index, on disk.
+    fn come_back(&mut self, _job: u32, _held: &[u64]) -> Result<()> {
+        Ok(())
+    }
+
     /// Called when the state after this many iterations is on disk.
     fn note_checkpoint(&mut self, _k: u64) {}
 }
@@ -143,6 +149,9 @@ pub struct Begin<'a> {
     pub kept: Option<&'a [u8]>,
     /// The iterations of the checkpoints on disk, for a run that can go on without a node.
     pub held: Option<&'a [u64]>,
+    /// Whether it lacks the state that the chapter begins with, because it comes back: then these are of its own states
+    /// before.
+    pub lacks: bool,
     /// Size limits of incoming messages.
     pub limits: Limits,
 }

@@ -116,7 +116,7 @@ impl Watch {
         mark.all.iter_mut().zip(sizes).for_each(|(old, new)| old.clone_from(new));
     }
 
-    /// Keeps the nodes with these indices, after others have left.
+    /// Continues with other nodes: those that had these indices. A node that is new has that of another one.
     pub fn regroup(&mut self, staying: &[usize]) {
         let pick = |of: &Vec<Vec<f64>>| -> Vec<Vec<f64>> {
             staying.iter().filter_map(|&at| of.get(at).cloned()).collect()

@@ -118,7 +118,13 @@ fn divergences(saved: &Saved) -> String {
         entry.took_part(&saved.manifest.nodes).map(|text| format!("<li>{}</li>", escape(&text)))
     };
     let left = saved.results.iter().filter_map(left);
-    let notes: String = saved.algorithms().into_iter().filter_map(note).chain(left).collect();
+    let missed = saved
+        .manifest
+        .missed
+        .iter()
+        .map(|run| format!("<li>{}: the others ended it without this node</li>", escape(run)));
+    let notes = saved.algorithms().into_iter().filter_map(note).chain(left).chain(missed);
+    let notes: String = notes.collect();
     if notes.is_empty() { notes } else { format!("<ul class=\"alarm\">{notes}</ul>\n") }
 }
 

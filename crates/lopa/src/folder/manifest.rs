@@ -52,6 +52,9 @@ pub struct Manifest {
     /// Who took part in which iterations, by run, where not all nodes did in all of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left: BTreeMap<String, Vec<Part>>,
+    /// The runs that the others ended without this node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<String>,
     /// SHA-256 of files that never change: `resolved.toml` and the partitions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checksums: BTreeMap<String, String>,

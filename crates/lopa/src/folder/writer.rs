@@ -102,6 +102,7 @@ impl RunFolder {
             ended: None,
             resumed: Vec::new(),
             left: BTreeMap::new(),
+            missed: Vec::new(),
             checksums: [(RESOLVED.to_string(), hex(&Sha256::digest(&resolved)))].into(),
             other: computed_by.into_iter().collect(),
         };
@@ -140,6 +141,11 @@ impl RunFolder {
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the others ended a run without this node.
+    pub fn has_missed(&self, algorithm: &str, seed: u64) -> bool {
+        self.manifest.missed.contains(&run_name(algorithm, seed))
     }
 
     /// Its manifest so far.
@@ -457,6 +463,16 @@ impl Store for RunFolder {
 
     fn claim(&mut self, claim: Claim) -> Result<()> {
         self.ledgers.iter_mut().try_for_each(|ledgers| ledgers.claim(claim))
+    }
+
+    fn miss(&mut self, algorithm: &str, seed: u64) -> Result<()> {
+        let run = run_name(algorithm, seed);
+        if self.manifest.missed.contains(&run) {
+            return Ok(());
+        }
+        self.manifest.missed.push(run);
+        self.checkpoints_of(algorithm, seed).remove();
+        self.write_manifest()
     }
 
     fn keeps_models(&self) -> bool {

@@ -7,7 +7,7 @@ use super::clock::Clock;
 use super::ending::{Ending, Verdict};
 use super::private::Account;
 use super::processes::{
-    Keeper, Processes, chapters, is_usable, lost_cut, own_nodes, parts, restore,
+    Keeper, Processes, chapters, has_turned, is_own, is_usable, lost_cut, own_nodes, parts, restore,
 };
 use super::recorder::Recorder;
 use super::trace::Stop;
@@ -27,32 +27,73 @@ use crate::store::bytes::{Hash, Reader, Writer};
 use toml::Value;
 
 impl Job<'_> {
-    /// Runs it to its end, from an earlier state if there is one. When nodes leave, it goes back to the state
-    /// that the others agreed on and continues without them.
+    /// Runs it to its end, from an earlier state if there is one. When nodes leave or come back, it goes back to the state
+    /// that the members agreed on and continues with those that are left. A peer that was left out asks to come back; it
+    /// has no outcome if the run ended without it.
     pub fn run<T: Real>(
         &self,
         evaluators: &mut [Box<dyn Bilevel<f64>>],
         transport: &mut dyn Transport,
         context: &Context,
         observers: &mut Observers,
-    ) -> Result<Outcome> {
+    ) -> Result<Option<Outcome>> {
         loop {
             let chapters = chapters(transport)?;
+            match self.place(&chapters, transport) {
+                Standing::Member => {}
+                Standing::LeftOut => {
+                    self.ask_to_come_back(&chapters, transport, observers)?;
+                    continue;
+                }
+                Standing::Missed => return Ok(None),
+            }
             let world = self.among_members(&chapters)?;
             let world = world.as_ref().unwrap_or(self.setup.world);
             let job = Job { setup: Setup { world, ..self.setup }, ..*self };
             match job.run_chapter::<T>(&chapters, evaluators, transport, context, observers) {
                 Err(error) if error.id == NEXT_CHAPTER => continue,
-                done => return done,
+                done => return done.map(Some),
             }
         }
     }
 
-    /// The world of the members, if nodes left before this run ended.
+    /// Whether this process takes part in it.
+    fn place(&self, chapters: &[Chapter], transport: &mut dyn Transport) -> Standing {
+        let here = own_nodes(self.setup.experiment.network.nodes, transport);
+        let at = Chapter::of(chapters, self.number);
+        match chapters.get(at) {
+            Some(chapter) if !chapter.members.contains(&here.start) => {
+                match at + 1 < chapters.len() {
+                    true => Standing::Missed,
+                    false => Standing::LeftOut,
+                }
+            }
+            _ => Standing::Member,
+        }
+    }
+
+    /// Waits until this peer is a member again.
+    fn ask_to_come_back(
+        &self,
+        chapters: &[Chapter],
+        transport: &mut dyn Transport,
+        observers: &mut Observers,
+    ) -> Result<()> {
+        let me = own_nodes(self.setup.experiment.network.nodes, transport).start;
+        let own = |state: &State| is_own(state, chapters, self.number, me);
+        let held = observers.store.held(&self.algorithm.label, self.setup.seed, &own)?;
+        observers.listener.warn("the others went on without this node: it asks to come back");
+        match Processes::of(transport) {
+            Processes::Peers(own) => own.come_back(self.number, &held),
+            _ => Ok(()),
+        }
+    }
+
+    /// The world of the members, if nodes have left.
     pub fn among_members(&self, chapters: &[Chapter]) -> Result<Option<World>> {
         let Setup { experiment, world, .. } = self.setup;
-        let parts = parts(chapters, self.number, experiment.network.nodes);
-        (!parts.is_empty()).then(|| experiment.without(world, parts)).transpose()
+        let parts = parts(chapters, self.number, &world.graph);
+        (!parts.is_empty()).then(|| experiment.among(world, parts)).transpose()
     }
 
     /// Runs it to its end, or until nodes leave.
@@ -72,13 +113,14 @@ impl Job<'_> {
         let Parts { each, together } = self.setup.parts_of::<T>(here.clone())?;
         self.say_tables(&each, observers);
         let mut nodes = self.setup.nodes_of(each, here.start, method)?;
-        let (kept, held) = self.kept(chapters, transport, observers)?;
         let chapter = Chapter::of(chapters, self.number) as u64;
-        let kept = self.begin(kept, (chapter, &held), &nodes[0], transport)?;
+        let Kept { kept, held, lacks } = self.kept(chapters, transport, observers)?;
+        let kept = self.begin(kept, chapter, (&held, lacks), &nodes[0], transport)?;
+        let kept = self.hand_over(kept, chapters, &mut nodes[0], transport)?;
         let mut delivery = self.delivery(&nodes[0], transport)?;
         let put_back = |state| restore(state, here, transport, &mut nodes, &mut *delivery);
         let trails = kept.as_ref().map(put_back).transpose()?;
-        let turned = self.turn(kept.as_ref(), chapters, &mut nodes)?;
+        let turned = self.turn(kept.as_ref(), chapters, &mut nodes, lacks)?;
         let k = kept.as_ref().map_or(0, |state| state.progress.k);
         let device = self.device(&nodes, k, transport)?;
         let mixing = &world.mixing;
@@ -95,7 +137,7 @@ impl Job<'_> {
         let account = Account::new(experiment, method, evaluators, cluster.nodes(), claim)?;
         let mut recorder = Recorder::new(self, evaluators, context, observers.reborrow(), begun);
         recorder.account = account;
-        let ending = Ending::new(self, &cluster);
+        let ending = Ending::new(self, &cluster.nodes()[0]);
         let mut ongoing = Ongoing {
             job: self,
             clock: Clock::default(),
@@ -103,53 +145,72 @@ impl Job<'_> {
             recorder,
             keeper: Keeper::new(chapter),
             turned,
+            every: None,
         };
         let done = ongoing.follow(&mut cluster, kept.zip(trails));
         ongoing.keeper.leave(self, &mut cluster, done, &mut ongoing.recorder.observers)
     }
 
     /// The last state kept that it can continue from in its chapter; where nodes may be left out, also the
-    /// iterations of all such states.
+    /// iterations of all such states. A peer that comes back and has no state of the chapter yet has its own last one.
     fn kept(
         &self,
         chapters: &[Chapter],
         transport: &mut dyn Transport,
         observers: &mut Observers,
-    ) -> Result<(Option<State>, Vec<u64>)> {
-        let (label, seed) = (&self.algorithm.label, self.setup.seed);
-        let usable = |state: &State| is_usable(state, chapters, self.number);
-        let kept = observers.kept(label, seed, &usable)?;
-        let from = chapters.get(Chapter::of(chapters, self.number)).map(|chapter| chapter.from);
-        let cut = from.filter(|from| from.job == self.number).and_then(|from| from.k);
-        if let (None, Some(k)) = (&kept, cut) {
+    ) -> Result<Kept> {
+        let (label, seed, number) = (&self.algorithm.label, self.setup.seed, self.number);
+        let at = Chapter::of(chapters, number);
+        let chapter = chapters.get(at).filter(|chapter| chapter.from.job == number);
+        let me = own_nodes(self.setup.experiment.network.nodes, transport).start;
+        let back = chapter.and_then(|chapter| chapter.back(me));
+        let own = |state: &State| is_own(state, chapters, number, me);
+        let last = |state: &State| {
+            let last = back.and_then(|back| back.own);
+            last == Some(state.progress.k) && own(state)
+        };
+        let usable = |state: &State| is_usable(state, chapters, number);
+        let kept = observers.kept(label, seed, &|state| usable(state) || last(state))?;
+        let cut = chapter.and_then(|chapter| chapter.from.k);
+        let whole = kept.as_ref().is_some_and(usable);
+        let lacks = back.is_some() && cut.is_some() && !whole;
+        let needed = if lacks { back.and_then(|back| back.own) } else { cut };
+        if let (None, Some(k)) = (&kept, needed) {
             return Err(lost_cut(k));
         }
         let held = match Processes::of(transport).leave() {
+            true if lacks => observers.store.held(label, seed, &own)?,
             true => observers.store.held(label, seed, &usable)?,
             false => Vec::new(),
         };
-        Ok((kept, held))
+        Ok(Kept { kept, held, lacks })
     }
 
-    /// Restores what must hold over all nodes, if a chapter without some begins with this state; returns the
-    /// chapter that begins, and the places of those that stay.
+    /// Restores what must hold over all nodes, if a chapter with other members begins with this state; returns the
+    /// chapter that begins, and the places of its members in the one before. One that lacked its state has it as of this
+    /// chapter.
     fn turn<T: Real>(
         &self,
         kept: Option<&State>,
         chapters: &[Chapter],
         nodes: &mut [Node<T>],
+        lacked: bool,
     ) -> Result<Option<(u64, Vec<usize>)>> {
         let at = Chapter::of(chapters, self.number);
-        let before = kept.and_then(|state| chapters.get(..at)?.get(state.chapter as usize));
-        let Some(before) = before else { return Ok(None) };
-        let now = &chapters[at];
-        if before.members != now.members {
+        let Some(before) = kept.and_then(|state| usize::try_from(state.chapter).ok()) else {
+            return Ok(None);
+        };
+        let Some(since) = chapters.get(before..=at).filter(|since| since.len() > 1) else {
+            return Ok(None);
+        };
+        if has_turned(since) || lacked {
             for node in nodes {
                 regroup(&mut *node.algorithm)
                     .map_err(|why| cannot_leave(&self.algorithm.label, why))?;
             }
         }
-        Ok(Some((at as u64, staying(before, now))))
+        let before = if lacked { at } else { before };
+        Ok(Some((at as u64, self.places(&chapters[before], &chapters[at]))))
     }
 
     /// Warns the user about a method that may not suit the network, the scope or the messages.
@@ -227,10 +288,21 @@ impl Job<'_> {
     }
 }
 
-/// The places of the members of a chapter among those of an earlier one.
-fn staying(before: &Chapter, now: &Chapter) -> Vec<usize> {
-    let place = |node: &usize| before.members.iter().position(|known| known == node);
-    now.members.iter().filter_map(place).collect()
+/// Whether a peer takes part in a run.
+enum Standing {
+    /// It does.
+    Member,
+    /// The others go on without it.
+    LeftOut,
+    /// They ended the run without it.
+    Missed,
+}
+
+/// The state that a run continues from.
+struct Kept {
+    kept: Option<State>,
+    held: Vec<u64>,
+    lacks: bool,
 }
 
 /// The error for an algorithm that cannot go on without a node.
@@ -265,7 +337,8 @@ struct Ongoing<'a> {
     ending: Ending<'a>,
     recorder: Recorder<'a>,
     keeper: Keeper,
-    turned: Option<(u64, Vec<usize>)>, // the chapter that begins here, and the places of those that stay
+    every: Option<u64>, // iterations between two checkpoints of all nodes, if they are the same
+    turned: Option<(u64, Vec<usize>)>, // the chapter that begins here, and its members' places before
 }
 
 impl Ongoing<'_> {
@@ -276,7 +349,7 @@ impl Ongoing<'_> {
         kept: Option<(State, Vec<Hash>)>,
     ) -> Result<Outcome> {
         let mut stop = self.begin(cluster, kept)?;
-        let mut interval = Interval::new(&self.job.setup.experiment.checkpoint);
+        let mut interval = Interval::new(&self.job.setup.experiment.checkpoint, self.every);
         while stop.is_none() {
             self.clock.go();
             cluster.advance()?;
@@ -310,6 +383,7 @@ impl Ongoing<'_> {
                 self.ending.end_at(most);
             }
             self.recorder.resume_account(cluster)?;
+            self.every = Interval::agreed(&self.job.setup.experiment.checkpoint, cluster)?;
             let stop = self.measure(cluster, 0.0)?;
             if stop.is_none() && Processes::with(cluster).are_peers() {
                 self.keep(cluster)?;
@@ -322,9 +396,9 @@ impl Ongoing<'_> {
         self.keeper = Keeper::after(Some(state));
         self.recorder.resume_account(cluster)?;
         self.recorder.claim(cluster)?;
-        if let Some((chapter, staying)) = self.turned.take() {
+        if let Some((chapter, places)) = self.turned.take() {
             self.keeper.chapter = chapter;
-            self.ending.regroup(&staying);
+            self.ending.regroup(&places);
             self.keep(cluster)?;
         }
         Ok(None)
@@ -356,7 +430,7 @@ impl Ongoing<'_> {
     fn keep<T: Real>(&mut self, cluster: &mut Cluster<T>) -> Result<()> {
         cluster.fetch()?;
         let nodes = self.recorder.nodes(cluster);
-        let Ongoing { job, clock, ending, recorder, keeper, .. } = self;
+        let Ongoing { job, clock, ending, recorder, keeper, every, .. } = self;
         let measuring = recorder.measuring;
         let end = recorder.account.as_ref().map(Account::iterations);
         let record = |cluster: &Cluster<T>| {
@@ -366,7 +440,7 @@ impl Ongoing<'_> {
                 timing.save(&mut out);
             }
             out.f64(measuring);
-            end.into_iter().for_each(|end| out.u64(end));
+            end.into_iter().chain(*every).for_each(|value| out.u64(value));
             out.done()
         };
         keeper.keep(job, cluster, nodes, (clock.seconds(), record), &mut recorder.observers)?;
@@ -385,6 +459,9 @@ impl Ongoing<'_> {
         if let Some(account) = &mut self.recorder.account {
             account.end_at(bytes.u64()?);
             self.ending.end_at(account.iterations());
+        }
+        if Processes::with(cluster).leave() {
+            self.every = bytes.u64();
         }
         bytes.end()
     }

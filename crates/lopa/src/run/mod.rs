@@ -147,6 +147,10 @@ pub trait Store {
     fn end(&mut self, _outcome: &Outcome) -> Result<()> {
         Ok(())
     }
+    /// The others ended a run without this node: it has no outcome.
+    fn miss(&mut self, _algorithm: &str, _seed: u64) -> Result<()> {
+        Ok(())
+    }
     /// Whether it keeps models: outcomes then come back without them.
     fn keeps_models(&self) -> bool {
         false
@@ -251,6 +255,20 @@ pub struct Part {
     pub from: u64,
     /// The nodes that take part, by number.
     pub members: Vec<usize>,
+    /// Those that came back when it began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub back: Vec<CameBack>,
+}
+
+/// A node that came back. It starts anew at the x of a neighbour, with its own θ and v.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CameBack {
+    /// The node.
+    pub node: usize,
+    /// The iteration of its own last state, from which θ and v are; `None` if it had none, and they are start values.
+    pub own: Option<u64>,
+    /// The neighbour whose x it took over; `None` at the start of the run.
+    pub x_of: Option<usize>,
 }
 
 impl Outcome {
@@ -262,9 +280,15 @@ impl Outcome {
     /// Who took part in which iterations, in words, if not all nodes did in all of them.
     pub fn took_part(&self, names: &[String]) -> Option<String> {
         let name = |node: &usize| names.get(*node).cloned().unwrap_or(format!("node {node}"));
-        let part = |Part { from, members }: &Part| {
+        let came = |CameBack { node, own, x_of }: &CameBack| {
+            let x = x_of.map_or(String::new(), |by| format!(" with the x of {}", name(&by)));
+            let own = own.map_or(String::new(), |k| format!(" and its own state of iteration {k}"));
+            format!(" ({} came back{x}{own})", name(node))
+        };
+        let part = |Part { from, members, back }: &Part| {
             let members: Vec<String> = members.iter().map(name).collect();
-            format!("from iteration {from} on {}", members.join(", "))
+            let back: String = back.iter().map(came).collect();
+            format!("from iteration {from} on {}{back}", members.join(", "))
         };
         let parts: Vec<String> = self.chapters.iter().map(part).collect();
         let Outcome { algorithm, seed, .. } = self;
@@ -417,6 +441,15 @@ impl Setup<'_> {
                     job.run::<f32>(&mut evaluators, transport, context, observers)?
                 }
                 Precision::F64 => job.run::<f64>(&mut evaluators, transport, context, observers)?,
+            };
+            let Some(outcome) = outcome else {
+                let text = format!(
+                    "{}, seed {seed}: the others ended it without this node",
+                    algorithm.label
+                );
+                observers.listener.warn(&text);
+                observers.store.miss(&algorithm.label, seed)?;
+                continue;
             };
             observers.end(&outcome)?;
             let interrupted = outcome.stop == Stop::Interrupted;

@@ -57,6 +57,23 @@ impl World {
         self.parts.last().map_or(place, |part| part.members[place])
     }
 
+    /// The same world with another network.
+    fn of_members(&self, graph: Graph, mixing: Mixing, parts: Vec<Part>) -> World {
+        World {
+            analysis: mixing.spectrum(),
+            graph,
+            mixing,
+            rounds: None,
+            joint: None,
+            time: None,
+            partition: self.partition.clone(),
+            holdout: self.holdout.clone(),
+            judged: self.judged.clone(),
+            reserved: self.reserved,
+            parts,
+        }
+    }
+
     /// The rows of some nodes, including those that they hold out.
     pub fn rows(&self, nodes: Range<usize>) -> Vec<u32> {
         let held = self.holdout.get(nodes.clone()).unwrap_or_default();
@@ -160,28 +177,20 @@ impl Experiment {
         })
     }
 
-    /// The same world with some nodes left out of the network.
-    pub(super) fn without(&self, world: &World, parts: Vec<Part>) -> Result<World> {
+    /// The same world with the network of the members.
+    pub(super) fn among(&self, world: &World, parts: Vec<Part>) -> Result<World> {
         let members = parts.last().map_or(&[][..], |part| &part.members);
+        if members.len() == world.graph.nodes() {
+            let (graph, mixing) = (world.graph.clone(), world.mixing.clone());
+            return Ok(world.of_members(graph, mixing, parts));
+        }
         let rank = |node: usize| members.iter().position(|&member| member == node);
         let edges = world.graph.edges().filter_map(|(i, j)| Some((rank(i)?, rank(j)?)));
         let among = |error: Error| error.at("the network of the nodes that are left");
         let graph = Graph::from_edges(members.len(), edges).map_err(among)?;
         let mixing = (self.network.weights.build)(&graph).map_err(among)?;
         network::check(&graph, &mixing).map_err(among)?;
-        Ok(World {
-            analysis: mixing.spectrum(),
-            graph,
-            mixing,
-            rounds: None,
-            joint: None,
-            time: None,
-            partition: world.partition.clone(),
-            holdout: world.holdout.clone(),
-            judged: world.judged.clone(),
-            reserved: world.reserved,
-            parts,
-        })
+        Ok(world.of_members(graph, mixing, parts))
     }
 
     /// A radius comes from the distances to the neighbours of one iteration, but applies to those
@@ -264,9 +273,20 @@ impl Setup<'_> {
     /// The same, from given parts, the first of which belongs to node `first`.
     pub fn nodes_of<T: Real>(
         &self,
+        parts: Vec<Box<dyn Bilevel<T>>>,
+        first: usize,
+        method: &AnyMethod,
+    ) -> Result<Vec<Node<T>>> {
+        self.nodes_at(parts, first, method, None)
+    }
+
+    /// The same; they start at `given` (x, θ, v), if it is given.
+    pub fn nodes_at<T: Real>(
+        &self,
         mut parts: Vec<Box<dyn Bilevel<T>>>,
         first: usize,
         method: &AnyMethod,
+        given: Option<[&[T]; 3]>,
     ) -> Result<Vec<Node<T>>> {
         let Setup { experiment, seed, pool, .. } = *self;
         let Some(Dims { n, p }) = parts.first().map(|part| part.dims()) else {
@@ -287,9 +307,13 @@ impl Setup<'_> {
                 );
                 return Err(Error::config("problem/malformed", message).at("[problem]"));
             }
-            let [mut own_x, mut own_theta, v, d, h, s] = rows;
+            let [mut own_x, mut own_theta, mut v, d, h, s] = rows;
             own_x.copy_from_slice(&cast(&x));
             own_theta.copy_from_slice(&cast(&theta));
+            if let Some(given) = given {
+                let own = [&mut own_x, &mut own_theta, &mut v];
+                own.into_iter().zip(given).for_each(|(own, given)| own.copy_from_slice(given));
+            }
             let batches = experiment.run.batch.batches();
             let mut oracle = Oracle::new(part, batches, experiment.run.shared_samples, seed, i);
             if experiment.run.epochs {

@@ -217,6 +217,19 @@ pub struct Setup<'a> {
     pub stops: Vec<(usize, f64)>,
     /// Whether nodes state how far they are.
     pub watches: bool,
+    /// What only some nodes do.
+    pub habits: Habits,
+}
+
+/// What only some nodes do, where nodes may be left out.
+#[derive(Debug, Clone, Default)]
+pub struct Habits {
+    /// Nodes that say good-bye when they start after their first death, and start once more some seconds later.
+    pub byes: Vec<(usize, f64)>,
+    /// Nodes whose disks are lost when they die first.
+    pub wiped: Vec<usize>,
+    /// Iterations between two checkpoints of each node, in place of those of the experiment.
+    pub intervals: Vec<u64>,
 }
 
 impl<'a> Setup<'a> {
@@ -229,7 +242,8 @@ impl<'a> Setup<'a> {
         let (disks, stops) = (Vec::new(), Vec::new());
         let deadline = 200.0;
         let (tamper, watches) = (None, matches!(policy, TestPolicy::Leave(_)));
-        Setup { experiment, seed, faults, policy, tamper, disks, deadline, stops, watches }
+        let habits = Habits::default();
+        Setup { experiment, seed, faults, policy, tamper, disks, deadline, stops, watches, habits }
     }
 
     /// Runs every node to its end.
@@ -252,8 +266,11 @@ impl<'a> Setup<'a> {
                 let world = world.clone();
                 let (experiment, policy, deadline) = (self.experiment, self.policy, self.deadline);
                 let place = (node, self.watches);
-                let run =
-                    move || run_node(experiment, identity, world, place, (policy, deadline), disk);
+                let habits = self.habits.clone();
+                let run = move || {
+                    let waits = (policy, deadline);
+                    run_node(experiment, identity, world, place, waits, (disk, habits))
+                };
                 std::thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, run).unwrap()
             };
             let threads: Vec<_> = (0..nodes).map(one).collect();
@@ -270,8 +287,14 @@ fn run_node(
     world: Arc<World>,
     (node, watches): (usize, bool),
     (policy, deadline): (TestPolicy, f64),
-    disk: Shared<Disk>,
+    (disk, habits): (Shared<Disk>, Habits),
 ) -> Fate {
+    let mut experiment = experiment.clone();
+    if let Some(&every) = habits.intervals.get(node) {
+        experiment.checkpoint.iterations = Some(every);
+    }
+    let experiment = &experiment;
+    let bye = habits.byes.iter().find(|(of, _)| *of == node).map(|&(_, away)| away);
     let notes = Shared::<Vec<Note>>::default();
     let pictures = Shared::<Vec<Picture>>::default();
     world.begin(node);
@@ -299,11 +322,17 @@ fn run_node(
             let keep = Box::new(move |picture| sink.lock().unwrap().push(picture));
             peers.watch(lives as u64, rows, keep);
         }
+        if bye.is_some() && lives == 2 {
+            peers.say_good_bye();
+        }
         let life = catch_unwind(AssertUnwindSafe(|| {
             let mut keeper = Keeper { disk: disk.clone(), world: world.clone() };
             run_once(experiment, &mut peers, &mut keeper)
         }));
         match life {
+            Ok(Err(error)) if error.id == "peers/left" => {
+                world.stay_down(node, seconds(bye.unwrap_or_default()));
+            }
             Ok(done) => {
                 let left = world.now();
                 world.leave(node);
@@ -311,7 +340,12 @@ fn run_node(
                 let pictures = pictures.lock().unwrap().clone();
                 return Fate { done, notes, lives, left, disk, pictures };
             }
-            Err(panic) if panic.is::<Killed>() => world.stay_down(node, world.downtime(node)),
+            Err(panic) if panic.is::<Killed>() => {
+                if habits.wiped.contains(&node) && lives == 1 {
+                    *disk.lock().unwrap() = Disk::default();
+                }
+                world.stay_down(node, world.downtime(node));
+            }
             Err(panic) => {
                 world.leave(node);
                 resume_unwind(panic);

@@ -276,7 +276,9 @@ fn attacked(experiment: &Experiment, attack: Attack) -> (Vec<(usize, Refusal)>, 
     let fates = Setup { tamper: Some(tamper), ..setup }.run();
     let refused = |note: &Note| match note {
         Note::Refused { peer, why } => Some((*peer, *why)),
-        Note::Skipped { .. } | Note::Overflow { .. } | Note::Left { .. } => None,
+        Note::Skipped { .. } | Note::Overflow { .. } | Note::Left { .. } | Note::Back { .. } => {
+            None
+        }
     };
     (fates[1].notes.iter().filter_map(refused).collect(), fates)
 }
@@ -354,7 +356,9 @@ fn alone(events: Vec<Event>) -> (&'static str, Vec<Note>, usize) {
     let mut peers = Peers::new(script, (1, 3), &[5; 32], settings, notify);
     let mixing = experiment().world(None, 1).unwrap().mixing;
     let limits = Limits { message: 800, broadcast: 1000 };
-    peers.begin(Begin { job: 1, mixing: &mixing, kept: None, held: None, limits }).unwrap();
+    peers
+        .begin(Begin { job: 1, mixing: &mixing, kept: None, held: None, lacks: false, limits })
+        .unwrap();
     let error = peers.all(b"hello", &|_, _| Ok(())).unwrap_err();
     assert_eq!(error.kind, Kind::Peer);
     let notes = notes.lock().unwrap().clone();

@@ -3,6 +3,7 @@
 // Expected values may be the system's: they are compared with a tolerance.
 #![allow(clippy::disallowed_methods)]
 
+mod back;
 mod changing;
 mod cluster;
 mod connections;

@@ -24,7 +24,9 @@ type Skipped = (u64, usize, usize);
 fn skipped(fate: &Fate) -> BTreeSet<Skipped> {
     let skipped = |note: &Note| match *note {
         Note::Skipped { peer, k, e } => Some((k, e, peer)),
-        Note::Refused { .. } | Note::Overflow { .. } | Note::Left { .. } => None,
+        Note::Refused { .. } | Note::Overflow { .. } | Note::Left { .. } | Note::Back { .. } => {
+            None
+        }
     };
     fate.notes.iter().filter_map(skipped).collect()
 }

@@ -186,7 +186,8 @@ pub struct NodeArgs {
     /// longer than any iteration or measurement
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0)]
     pub silence: f64,
-    /// Say good-bye: the others, which run with `--policy leave`, go on without this node
+    /// Say good-bye: the others, which run with `--policy leave`, go on without this node; started without this
+    /// flag, it comes back
     #[arg(long)]
     pub leave: bool,
     /// With `skip-link`: how long to wait before leaving a link out of a round
@@ -204,7 +205,7 @@ pub enum Lost {
     /// Leave the link out of the round, at both ends
     SkipLink,
     /// Wait for it; after `--silence`, the others agree to go on without it from their last common
-    /// checkpoint
+    /// checkpoint; started again, it asks to come back
     Leave,
 }
 

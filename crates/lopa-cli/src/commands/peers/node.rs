@@ -120,7 +120,10 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
         let text = note.text(|node| names[node].clone());
         match note {
             Note::Skipped { .. } => lines.note(&text),
-            Note::Refused { .. } | Note::Overflow { .. } | Note::Left { .. } => lines.warn(&text),
+            Note::Refused { .. }
+            | Note::Overflow { .. }
+            | Note::Left { .. }
+            | Note::Back { .. } => lines.warn(&text),
         }
     };
     let size = (me, experiment.network.nodes);
@@ -161,13 +164,16 @@ fn done(
     Ok(outcomes.map(|outcomes| (outcomes, folder)))
 }
 
-/// The outcomes of all runs, if all have ended.
+/// The outcomes of all runs, if all have ended, with this node or without it.
 fn ended(experiment: &Experiment, folder: &mut RunFolder) -> Result<Option<Vec<Outcome>>> {
     let mut outcomes = Vec::new();
     for &seed in &experiment.run.seeds {
         for algorithm in &experiment.algorithms {
-            let Some(outcome) = folder.ended(&algorithm.label, seed)? else { return Ok(None) };
-            outcomes.push(outcome);
+            match folder.ended(&algorithm.label, seed)? {
+                Some(outcome) => outcomes.push(outcome),
+                None if folder.has_missed(&algorithm.label, seed) => {}
+                None => return Ok(None),
+            }
         }
     }
     Ok(Some(outcomes))

@@ -150,6 +150,11 @@ pub fn now() -> f64 {
 }
 
 impl Report {
+    /// Whether the others go on without this node.
+    fn is_out(&self) -> bool {
+        self.nodes.iter().any(|node| node.name == self.name && node.left)
+    }
+
     /// How it goes, in words.
     pub fn words(&self, now: f64) -> String {
         let Report { name, algorithm, seed, iteration, fraction, .. } = self;
@@ -166,6 +171,9 @@ impl Report {
             "running" if age >= STALE => format!(
                 "{name} has not reported for {age:.0} s: it computes, hangs or was killed ({far})"
             ),
+            "running" if self.is_out() => {
+                format!("{name} was left out, and asks the others to come back ({far})")
+            }
             "running" => match &self.waiting {
                 Some(waiting) => format!("{} ({far})", waiting.words(name)),
                 None => format!("{name} is running: {far}"),

@@ -58,7 +58,7 @@ pub enum Kind {
     Forwarded = 7,
     /// How far nodes are, each signed by itself: see `progress.rs`.
     Progress = 8,
-    /// A node's votes on who is gone: see `chapters.rs`.
+    /// A node's votes on who is gone and who comes back: see `agreement.rs`.
     Statement = 9,
 }
 

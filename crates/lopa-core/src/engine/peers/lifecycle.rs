@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::chapters::{Chapter, NEXT};
+use super::agreement::Chapter;
+use super::chapters::NEXT;
 use super::decisions::Run;
 use super::journal::{Turn, last_start, start_record};
 use super::link::{Link, WINDOW};
@@ -23,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(120);
 const COURTESY: u32 = 8;
 
 impl<W: Wire> Independent for Peers<W> {
-    fn begin(&mut self, Begin { job, mixing, kept, held, limits }: Begin) -> Result<()> {
+    fn begin(&mut self, Begin { job, mixing, kept, held, lacks, limits }: Begin) -> Result<()> {
         self.load_chapters()?;
         let (chapter, run) = self.chapters.of(job);
         (self.members, self.run) = (chapter.members.clone(), run);
@@ -41,7 +42,7 @@ impl<W: Wire> Independent for Peers<W> {
         self.links = neighbours.iter().map(|&peer| Link::new(peer)).collect();
         self.limits = limits;
         self.progress.measure(&graph, self.me);
-        self.begin_chapter(held);
+        self.begin_chapter(held, lacks);
         self.relayed.clear();
         self.forwarded.clear();
         (self.start, self.numbered) = (0, 0);
@@ -172,6 +173,10 @@ impl<W: Wire> Independent for Peers<W> {
 
     fn leaves(&self) -> bool {
         Peers::leaves(self)
+    }
+
+    fn come_back(&mut self, job: u32, held: &[u64]) -> Result<()> {
+        self.ask_to_come_back(job, held)
     }
 
     fn note_checkpoint(&mut self, k: u64) {

@@ -21,8 +21,8 @@
 //! skips the link in that exchange: see [`Policy`]. Both ends skip a link or neither does; `decide.rs`
 //! has the protocol.
 //!
-//! **Members that leave.** A peer that is silent for long may be left out, if more than half agree on it: see
-//! `chapters.rs`.
+//! **Members that leave.** A peer that is silent for long may be left out, if more than half agree on it, and may come
+//! back: see `chapters.rs`.
 //!
 //! **Progress.** At intervals peers state how far they are and which neighbour is silent, so that each
 //! can name the peer for which a run waits: `progress.rs`.
@@ -44,6 +44,7 @@
 //! and waits until all its neighbours are, or all members where some may be left out; only then does it begin the next run. After the last run
 //! it stays, at most until the deadline, to answer neighbours whose results are not on disk yet.
 
+mod agreement;
 mod broadcast;
 mod chapters;
 mod decide;
@@ -60,7 +61,8 @@ mod settings;
 mod status;
 
 use super::refusal::Refusal;
-pub use chapters::{Chapter, NEXT as NEXT_CHAPTER, Position};
+pub use agreement::{Back, Chapter, Position};
+pub use chapters::NEXT as NEXT_CHAPTER;
 pub(crate) use frame::is_finite;
 pub use frame::{Frame, Kind as FrameKind, Place};
 pub use journal::{FileJournal, Journal};

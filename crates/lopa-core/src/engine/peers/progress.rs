@@ -247,6 +247,11 @@ impl<W: Wire> Peers<W> {
         self.progress.watcher = Some(Watcher { start, rows, notify });
     }
 
+    /// The number of this node's start, which is larger at each later one.
+    pub(super) fn start_number(&self) -> u64 {
+        self.progress.watcher.as_ref().map_or(0, |watcher| watcher.start)
+    }
+
     /// Records for which peer this one waits.
     pub(super) fn note_waiting(&mut self, peer: Option<usize>) {
         let now = self.wire.now();

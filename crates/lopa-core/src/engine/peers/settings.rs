@@ -75,6 +75,15 @@ pub enum Note {
         /// The iteration from which the others continue; `None` for the start of the run.
         k: Option<u64>,
     },
+    /// Nodes come back, and all go on with them.
+    Back {
+        /// Those that come back.
+        nodes: Vec<usize>,
+        /// The index of the run.
+        job: u32,
+        /// The iteration from which all continue; `None` for the start of the run.
+        k: Option<u64>,
+    },
     /// A link was skipped in an exchange, at both ends.
     Skipped {
         /// The neighbour.
@@ -89,12 +98,20 @@ pub enum Note {
 impl Note {
     /// The note as text, with the neighbours' names.
     pub fn text(&self, name: impl Fn(usize) -> String) -> String {
+        let names = |nodes: &[usize]| -> String {
+            nodes.iter().map(|&node| name(node)).collect::<Vec<_>>().join(", ")
+        };
+        let them = |nodes: &[usize]| if nodes.len() == 1 { "it" } else { "them" };
+        let from =
+            |k: Option<u64>| k.map_or("the start of the run".into(), |k| format!("iteration {k}"));
         match *self {
             Note::Left { ref nodes, k, .. } => {
-                let names: Vec<String> = nodes.iter().map(|&node| name(node)).collect();
-                let from = k.map_or("the start of the run".into(), |k| format!("iteration {k}"));
-                let them = if nodes.len() == 1 { "it" } else { "them" };
-                format!("{} left: the others go on without {them}, from {from}", names.join(", "))
+                let (who, it, from) = (names(nodes), them(nodes), from(k));
+                format!("{who} left: the others go on without {it}, from {from}")
+            }
+            Note::Back { ref nodes, k, .. } => {
+                let (who, it, from) = (names(nodes), them(nodes), from(k));
+                format!("{who} came back: all go on with {it}, from {from}")
             }
             Note::Refused { peer, why } => {
                 format!("refused a frame from {}: {}", name(peer), why.text())

@@ -11,7 +11,7 @@ use super::processes::Processes;
 use super::processes::agreed::{Agreed, agree, own_costs};
 use super::trace::{Row, Stop};
 use super::world::Job;
-use crate::engine::{Cluster, Expect};
+use crate::engine::{Cluster, Expect, Node};
 use crate::error::{Error, Result};
 use crate::evaluate::watch::{self, Culprit, Watch};
 use crate::experiment::Target;
@@ -49,10 +49,10 @@ pub struct Verdict {
 
 impl<'a> Ending<'a> {
     /// At the start of a run.
-    pub fn new<T: Real>(job: &'a Job<'a>, cluster: &Cluster<T>) -> Self {
+    pub fn new<T: Real>(job: &'a Job<'a>, node: &Node<T>) -> Self {
         Ending {
             job,
-            names: cluster.nodes()[0].watched().map(|(name, _)| name).collect(),
+            names: node.watched().map(|(name, _)| name).collect(),
             watch: Watch::default(),
             meter: Meter::new(&job.setup.experiment.run),
             measured: 0,
@@ -80,9 +80,9 @@ impl<'a> Ending<'a> {
         Some(())
     }
 
-    /// Keeps the nodes with these indices, after others have left.
-    pub fn regroup(&mut self, staying: &[usize]) {
-        self.watch.regroup(staying);
+    /// Continues with other nodes: those that had these indices.
+    pub fn regroup(&mut self, places: &[usize]) {
+        self.watch.regroup(places);
     }
 
     /// Whether no variable has outgrown its early size so far.

@@ -2,8 +2,8 @@
 
 use super::Processes;
 use crate::data::{self, Agreement, Data, Moments, Own, Preparation, Told, garbled};
-use crate::engine::{Begin, Independent, Limits, Refusal, Transport, block, masked};
-use crate::error::Result;
+use crate::engine::{Begin, Independent, Limits, NEXT_CHAPTER, Refusal, Transport, block, masked};
+use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::network;
 use crate::run::Store;
@@ -122,7 +122,8 @@ impl Experiment {
         let (_, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, seed)
             .map_err(|error| error.at("[network]"))?;
         let limits = Limits { message: 0, broadcast: most };
-        let begin = |kept| Begin { job: 0, mixing: &mixing, kept, held: None, limits };
+        let begin =
+            |kept| Begin { job: 0, mixing: &mixing, kept, held: None, lacks: false, limits };
         let kept = store.agreed()?;
         let kept = kept.as_deref().and_then(Kept::read);
         if let Some(Kept { heard, .. }) = kept.as_ref().filter(|kept| kept.over) {
@@ -133,7 +134,10 @@ impl Experiment {
         independent(transport).begin(begin(links))?;
         let heard = match kept {
             Some(kept) => kept.heard,
-            None => hear(transport)?,
+            None => hear(transport).map_err(|error| match error.id {
+                NEXT_CHAPTER => lost_agreement(),
+                _ => error,
+            })?,
         };
         let agreement = judge(&heard);
         let own = independent(transport);
@@ -161,6 +165,13 @@ impl Experiment {
             _ => Ok(()),
         }
     }
+}
+
+/// The error of a node that was left out and has lost what all agreed on.
+fn lost_agreement() -> Error {
+    let message = "the others went on without this node, and what all agreed on before the runs is not in its run folder";
+    Error::storage("storage/agreement", message)
+        .hint("restore the run folder of this node to come back; `lopa adapt` makes a model for it from one of theirs")
 }
 
 fn independent(transport: &mut dyn Transport) -> &mut dyn Independent {

@@ -2,6 +2,7 @@
 
 pub mod agreed;
 mod agreement;
+mod handover;
 mod peer;
 
 use std::cmp::Ordering;
@@ -9,14 +10,15 @@ use std::ops::Range;
 
 use super::checkpoint::{self, Checkpoint, State, misfit};
 use super::world::Job;
-use super::{Observers, Outcome, Part};
+use super::{CameBack, Observers, Outcome, Part};
 use crate::engine::{
-    Begin, Chapter, Cluster, Delivery, Expect, Independent, Limits, Node, Transport, anything,
-    block, stopped,
+    Back, Begin, Chapter, Cluster, Delivery, Expect, Independent, Limits, Node, Transport,
+    anything, block, stopped,
 };
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::Point;
 use crate::math::real::Real;
+use crate::network::Graph;
 use crate::problem::scope::Scope;
 use crate::store::bytes::Hash;
 use agreed::agree_on_time;
@@ -95,45 +97,100 @@ pub fn chapters(transport: &mut dyn Transport) -> Result<Vec<Chapter>> {
     }
 }
 
-/// Who took part in a run from which iteration on; empty if all nodes have in all of them.
-pub fn parts(chapters: &[Chapter], job: u32, nodes: usize) -> Vec<Part> {
+/// Who took part in a run from which iteration on, and how those who came back did; empty if all nodes took part in all of
+/// them. The graph is that of the run with all nodes.
+pub fn parts(chapters: &[Chapter], job: u32, graph: &Graph) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
-    for Chapter { members, from } in chapters {
-        let part = |from| Part { from, members: members.clone() };
+    for (at, chapter) in chapters.iter().enumerate() {
+        let Chapter { members, from, .. } = chapter;
+        let part = |from, back| Part { from, members: members.clone(), back };
         match from.job.cmp(&job) {
-            Ordering::Less => parts = vec![part(0)],
+            Ordering::Less => parts = vec![part(0, Vec::new())],
             Ordering::Equal => {
-                let from = from.k.unwrap_or(0);
-                parts.retain(|part| part.from < from);
-                // Where nobody had left after all, the members are the same.
-                if parts.last().is_none_or(|last| last.members != *members) {
-                    parts.push(part(from));
+                let k = from.k.unwrap_or(0);
+                let later = parts.iter().position(|part| part.from >= k).unwrap_or(parts.len());
+                let void = parts.split_off(later);
+                let again = void.iter().find(|part| part.from == k);
+                let mut back = came_back(chapter, graph);
+                // They are there still, and have not come back again.
+                let before = again.into_iter().flat_map(|part| &part.back).filter(|before| {
+                    members.contains(&before.node) && chapter.back(before.node).is_none()
+                });
+                back.extend(before);
+                back.sort_unstable_by_key(|back| back.node);
+                // Where nobody had left after all, nothing changes.
+                let turns = at > 0 && has_turned(&chapters[at - 1..=at]) || again.is_some();
+                if turns || parts.last().is_none_or(|last| last.members != *members) {
+                    parts.push(part(k, back));
                 }
             }
             Ordering::Greater => {}
         }
     }
-    if parts.iter().all(|part| part.members.len() == nodes) {
+    if parts.iter().all(|part| part.members.len() == graph.nodes()) {
         parts.clear();
     }
     parts
 }
 
+/// Whether members changed between some chapters: then what refers to all nodes is made again.
+pub fn has_turned(chapters: &[Chapter]) -> bool {
+    chapters.windows(2).any(|two| two[0].members != two[1].members)
+}
+
+/// The nodes that come back with a chapter.
+fn came_back(chapter: &Chapter, graph: &Graph) -> Vec<CameBack> {
+    let came = |&Back { node, own }: &Back| {
+        let whole = |by: &&usize| chapter.members.contains(by) && chapter.back(**by).is_none();
+        // The first is the one with the lowest number.
+        let x_of = graph.neighbours(node).iter().find(whole).copied();
+        CameBack { node, own, x_of: x_of.filter(|_| chapter.from.k.is_some()) }
+    };
+    chapter.back.iter().map(came).collect()
+}
+
 /// Whether a run can resume from a state: one of the last chapter, or the one that it begins with.
 pub fn is_usable(state: &State, chapters: &[Chapter], job: u32) -> bool {
     let k = state.progress.k;
-    let later =
-        chapters.iter().skip(usize::try_from(state.chapter).map_or(usize::MAX, |at| at + 1));
-    let mut later = later.filter(|chapter| chapter.from.job == job).map(|chapter| chapter.from.k);
-    // Chapters that went back further have made it void.
-    later.clone().all(|cut| cut.is_some_and(|cut| k <= cut))
-        && later.next_back().is_none_or(|cut| cut == Some(k))
+    let last = cuts_after(state, chapters, job).next_back();
+    is_valid(state, chapters, job) && last.is_none_or(|cut| cut == Some(k))
 }
 
-/// The error of a node whose checkpoint at the beginning of a chapter is lost.
+/// Whether a node may come back with a state of its own: it took part in the run with it.
+pub fn is_own(state: &State, chapters: &[Chapter], job: u32, node: usize) -> bool {
+    let (k, at) = (Some(state.progress.k), usize::try_from(state.chapter).unwrap_or(usize::MAX));
+    let begins = |chapter: &&Chapter| chapter.from.job == job && chapter.from.k == k;
+    let until = chapters.len().min(at.saturating_add(1));
+    let mut earlier = chapters[..until].iter().rev().take_while(begins);
+    let mut later = chapters[until..].iter().filter(begins);
+    // One that came back with it, and was left out again from the same iteration on, did not.
+    let came = earlier.any(|chapter| chapter.back(node).is_some());
+    let in_vain = came && later.any(|chapter| !chapter.members.contains(&node));
+    is_valid(state, chapters, job) && !in_vain
+}
+
+/// Whether a state belongs to what the run was: chapters that went back further have made others void.
+fn is_valid(state: &State, chapters: &[Chapter], job: u32) -> bool {
+    let k = state.progress.k;
+    cuts_after(state, chapters, job).all(|cut| cut.is_some_and(|cut| k <= cut))
+}
+
+/// Where the chapters of a run after that of a state begin.
+fn cuts_after(
+    state: &State,
+    chapters: &[Chapter],
+    job: u32,
+) -> impl DoubleEndedIterator<Item = Option<u64>> {
+    let after = usize::try_from(state.chapter).map_or(usize::MAX, |at| at.saturating_add(1));
+    let later = chapters.iter().skip(after).filter(move |chapter| chapter.from.job == job);
+    later.map(|chapter| chapter.from.k)
+}
+
+/// The error of a node whose checkpoint that all agreed on is lost.
 pub fn lost_cut(k: u64) -> Error {
-    let message =
-        format!("the others continue from iteration {k}, and this node's checkpoint is lost");
+    let message = format!(
+        "the nodes agreed that this one continues from its state of iteration {k}, and that checkpoint is lost"
+    );
     Error::storage("storage/checkpoint", message)
         .hint("restore the folder `checkpoints` of this run")
 }
@@ -149,16 +206,25 @@ impl Job<'_> {
             let world = self.among_members(&own.chapters()?)?;
             let mixing = &world.as_ref().unwrap_or(self.setup.world).mixing;
             let limits = Limits::default();
-            own.pass(Begin { job: self.number, mixing, kept: None, held: None, limits })?;
+            own.pass(Begin {
+                job: self.number,
+                mixing,
+                kept: None,
+                held: None,
+                lacks: false,
+                limits,
+            })?;
         }
         Ok(ended)
     }
 
-    /// The state of an earlier run: that of process 0, or this peer's own.
+    /// The state of an earlier run: that of process 0, or this peer's own. `held` are the iterations of the peer's states,
+    /// and whether it lacks the one that the chapter begins with.
     pub fn begin<T: Real>(
         &self,
         kept: Option<State>,
-        (chapter, held): (u64, &[u64]),
+        chapter: u64,
+        (held, lacks): (&[u64], bool),
         node: &Node<T>,
         transport: &mut dyn Transport,
     ) -> Result<Option<State>> {
@@ -170,7 +236,8 @@ impl Job<'_> {
                 let kept = kept.as_ref().filter(|state| state.chapter == chapter);
                 let kept = kept.map(|state| &state.links[..]);
                 let (mixing, limits) = (&self.setup.world.mixing, self.setup.limits(node));
-                own.begin(Begin { job: self.number, mixing, kept, held: Some(held), limits })?;
+                let (job, held) = (self.number, Some(held));
+                own.begin(Begin { job, mixing, kept, held, lacks, limits })?;
             }
         }
         Ok(kept)

@@ -7,7 +7,7 @@ use crate::data::Data;
 use crate::engine::{
     Independent, Limits, Node, Peers, Transport, Wire, masked, pieces, wire_bytes,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::evaluate::watch;
 use crate::experiment::Experiment;
 use crate::math::real::Real;
@@ -44,6 +44,9 @@ impl Experiment {
         self.check_skips(peers.skips())?;
         self.check_leaves(peers, data.as_ref())?;
         let outcomes = self.run_across(peers, data, context, store, listener)?;
+        if outcomes.is_empty() {
+            return Err(missed());
+        }
         peers.linger()?;
         Ok(outcomes)
     }
@@ -147,6 +150,13 @@ impl Experiment {
     }
 }
 
+/// The error of a node without which the others ended all runs.
+fn missed() -> Error {
+    let message = "the others ended all runs without this node";
+    Error::new(Kind::Left, "peers/missed", message)
+        .hint("its last checkpoint stays in the run folder; `lopa adapt` makes a model for it from one of theirs")
+}
+
 impl Experiment {
     /// Where nodes may be left out, iterations are repeated with other neighbours, in all graphs.
     fn check_leaves<W: Wire>(&self, peers: &mut Peers<W>, data: Option<&Data>) -> Result<()> {
@@ -171,7 +181,9 @@ impl Experiment {
         if self.network.graph.build.changes() {
             return refuse("the graph must stay: it is made for all nodes", "[network] graph");
         }
-        peers.set_graphs(self.networks()?.into_iter().map(|(graph, _)| graph).collect());
+        let graphs: Vec<Graph> = self.networks()?.into_iter().map(|(graph, _)| graph).collect();
+        let runs = graphs.len() * self.algorithms.len() + usize::from(self.agrees());
+        peers.set_runs(graphs, runs as u32);
         self.at_start(data, peers.node(), |_, label, node| {
             let trackers = node.algorithm.trackers();
             trackers.map(drop).map_err(|why| cannot_leave(label, why))
@@ -219,6 +231,9 @@ impl Setup<'_> {
         // Its computing times in each round since the last broadcast are also sent.
         let rounds = (watch::EVERY as usize + 1) * node.algorithm.exchanges();
         let mut broadcast = WORDS + 16 * (x.len() + theta.len()) + size_of::<f64>() * rounds;
+        // What a node that comes back must know of the sizes of all variables.
+        let sizes = self.experiment.network.nodes * (1 + node.algorithm.variables().len());
+        broadcast += 4 * size_of::<f64>() * sizes;
         if self.experiment.masks() {
             // Each measure and each entry of ∇Φ, and whether it is finite.
             broadcast += 2 * masked::BYTES * (MEASURES + x.len());

@@ -17,7 +17,7 @@ use super::private::{self, Account};
 use super::processes::agreed::agree;
 use super::processes::{Processes, check_stop, points};
 use super::world::Job;
-use super::{Context, Observers, Outcome, Part, Setup, steps};
+use super::{CameBack, Context, Observers, Outcome, Part, Setup, steps};
 use crate::engine::{Cluster, Expect, Node};
 use crate::error::{Error, Result};
 use crate::evaluate::watch::Culprit;
@@ -401,9 +401,16 @@ impl<'a> Recorder<'a> {
         let mut models = points(cluster, self.job.setup.experiment.scope, own)?;
         let parts = &self.job.setup.world.parts;
         let mut digest = Sha256::new_with_prefix(trails.concat());
-        for Part { from, members } in parts {
+        for Part { from, members, back } in parts {
             digest.update(from.to_le_bytes());
             members.iter().for_each(|&node| digest.update((node as u64).to_le_bytes()));
+            // 0 is none.
+            let number = |of: Option<u64>| of.map_or(0, |of| of.saturating_add(1)).to_le_bytes();
+            for CameBack { node, own, x_of } in back {
+                let x_of = x_of.map(|node| node as u64);
+                let all = [Some(*node as u64), *own, x_of];
+                all.into_iter().for_each(|of| digest.update(number(of)));
+            }
         }
         if !parts.is_empty() {
             self.fill(&mut models);
