@@ -88,7 +88,8 @@ impl Key {
 #[cfg(unix)]
 fn check_private(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    let mode = std::fs::metadata(path).map_or(0o777, |metadata| metadata.permissions().mode() & 0o777);
+    let mode =
+        std::fs::metadata(path).map_or(0o777, |metadata| metadata.permissions().mode() & 0o777);
     if mode & 0o077 == 0 {
         return Ok(());
     }

@@ -20,6 +20,9 @@
     try {
       const answer = await fetch("/version", { cache: "no-store" });
       if ((await answer.text()) !== version && !busy()) return location.reload();
+      // How far all nodes of a run among peers are changes more often than the rest.
+      const nodes = document.getElementById("nodes");
+      if (nodes) nodes.innerHTML = await (await fetch("/nodes", { cache: "no-store" })).text();
       place.classList.remove("over");
       place.textContent = following;
     } catch {

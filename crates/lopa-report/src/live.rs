@@ -8,6 +8,7 @@ use lopa::error::Result;
 use lopa::folder::{RunReader, Status};
 
 use crate::html::Report;
+use crate::html::tables::table;
 use crate::saved::Saved;
 use crate::svg::escape;
 
@@ -17,6 +18,19 @@ pub struct Live {
     pub folders: Vec<PathBuf>,
     /// The report; its runs are read again for every page.
     pub report: Report,
+    /// How far all nodes are, where a run folder is of one node among peers.
+    pub nodes: fn(&Path) -> Option<Nodes>,
+}
+
+/// How far all nodes of a run among peers are, as one of them sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nodes {
+    /// In words.
+    pub words: String,
+    /// The titles of the columns.
+    pub titles: Vec<&'static str>,
+    /// A row of cells for each node.
+    pub rows: Vec<Vec<String>>,
 }
 
 /// An answer to a request.
@@ -54,6 +68,9 @@ impl Live {
                 Ok(body) => Answer { status: "200 OK", kind: "text/html; charset=utf-8", body },
                 Err(error) => text("500 Internal Server Error", &format!("{error}\n")),
             },
+            ("GET", Some("/nodes")) => {
+                Answer { kind: "text/html; charset=utf-8", ..text("200 OK", &self.nodes()) }
+            }
             ("GET", Some("/version")) => text("200 OK", &self.version()),
             ("GET", _) => text("404 Not Found", "there is only one page: /\n"),
             _ => text("405 Method Not Allowed", "only GET is answered\n"),
@@ -76,6 +93,22 @@ impl Live {
         self.folders.iter().map(of).collect::<Vec<_>>().join("_")
     }
 
+    /// The nodes of the runs among peers, which the script in the page fetches again.
+    fn nodes(&self) -> String {
+        let shown = |Nodes { words, titles, rows }: Nodes| {
+            let cells = |row: Vec<String>| {
+                let cell = |(at, text): (usize, String)| match at {
+                    0 => format!("<th scope=\"row\">{}</th>", escape(&text)),
+                    _ => format!("<td>{}</td>", escape(&text)),
+                };
+                row.into_iter().enumerate().map(cell).collect()
+            };
+            let rows = rows.into_iter().map(cells).collect();
+            format!("<p>{}</p>\n{}", escape(&words), table("nodes", "All nodes", &titles, rows))
+        };
+        self.folders.iter().filter_map(|folder| (self.nodes)(folder)).map(shown).collect()
+    }
+
     fn page(&self) -> Result<String> {
         // Read the version first, so that a write during rendering is noticed.
         let version = self.version();
@@ -90,6 +123,10 @@ impl Live {
             "<p class=\"{class}\" role=\"status\" data-version=\"{}\">{words}</p>\n",
             escape(&version)
         );
+        let note = match &self.nodes()[..] {
+            "" => note,
+            nodes => format!("{note}<div id=\"nodes\" aria-live=\"polite\">{nodes}</div>\n"),
+        };
         Ok(Report { runs, ..self.report.clone() }.following(&note))
     }
 }

@@ -14,7 +14,7 @@ use lopa_report::export::csv;
 #[cfg(not(feature = "png"))]
 use lopa_report::figure::Figure;
 use lopa_report::html::Report;
-use lopa_report::live::Live;
+use lopa_report::live::{Live, Nodes};
 use lopa_report::pictures::{self, ImageFormat, View};
 use lopa_report::saved::Saved;
 use serde_json::{Value, json};
@@ -318,7 +318,15 @@ fn headers_are_words() {
 fn a_live_page_is_made_anew_from_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let path = run(QUADRATIC, folder.path());
-    let live = Live { folders: vec![path.clone()], report: report(Vec::new()) };
+    let nodes = |_: &Path| {
+        let row = ["<b>alice</b>", "40"].map(String::from).to_vec();
+        Some(Nodes {
+            words: "waits for <bob>".into(),
+            titles: vec!["node", "iteration"],
+            rows: vec![row],
+        })
+    };
+    let live = Live { folders: vec![path.clone()], report: report(Vec::new()), nodes };
     let get = |target: &str, host: &str| {
         live.answer(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"), "127.0.0.1:80")
     };
@@ -326,6 +334,11 @@ fn a_live_page_is_made_anew_from_the_folder() {
     let page = get("/", "localhost:80");
     assert_eq!((page.status, page.kind), ("200 OK", "text/html; charset=utf-8"));
     assert!(page.body.contains("The run has ended") && page.body.contains("fetch("));
+    // How far the nodes are is fetched by itself, and what they are called is not trusted.
+    let nodes = get("/nodes", "localhost:80");
+    assert_eq!((nodes.status, nodes.kind), ("200 OK", "text/html; charset=utf-8"));
+    assert!(nodes.body.contains("waits for &lt;bob&gt;") && nodes.body.contains(">40</td>"));
+    assert!(nodes.body.contains("&lt;b&gt;alice") && page.body.contains(&nodes.body));
     let before = get("/version", "127.0.0.1:80").body;
     assert!(page.body.contains(&format!("data-version=\"{before}\"")));
     // A partly written line changes the version, and is not shown until it is complete.

@@ -21,6 +21,8 @@ mod status;
 mod watch;
 
 #[cfg(not(feature = "peers"))]
-pub use missing::{invite, join, key, node, roster, status};
+pub use missing::{invite, join, key, node, nodes, roster, status};
 #[cfg(feature = "peers")]
-pub use {enrol::invite, enrol::join, key::key, node::node, roster::roster, status::status};
+pub use {
+    enrol::invite, enrol::join, key::key, node::node, roster::roster, status::nodes, status::status,
+};

@@ -99,7 +99,7 @@ pub fn report(args: &ReportArgs, program: &Program) -> Result<ExitCode> {
         None => Vec::new(),
     };
     if args.live {
-        let live = Live { folders: args.runs.clone(), report };
+        let live = Live { folders: args.runs.clone(), report, nodes: super::peers::nodes };
         return live::serve(&live, args.port, output);
     }
     store::output::write(&args.out, report.html().as_bytes(), "the report", store::output::OTHER)?;

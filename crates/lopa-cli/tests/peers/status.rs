@@ -1,7 +1,8 @@
 //! `lopa status` and `--metrics`: what each node knows of all.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -35,7 +36,7 @@ fn told<T>(trio: &Trio, name: &str, args: &[&str], wanted: &dyn Fn(&str) -> Opti
 /// The answer to a request.
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     text
@@ -88,6 +89,17 @@ fn every_node_names_the_one_that_was_killed() {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
     assert!(get(address, "/").starts_with("HTTP/1.1 404"));
+    // The page that follows the run shows all nodes.
+    let run = trio.run_folder("alice").unwrap();
+    let mut server = trio.folder.program(&["report", "--live", run.to_str().unwrap(), "-q"]);
+    let mut server = server.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let page = line.trim().trim_start_matches("http://").trim_end_matches('/').to_string();
+    let nodes = get(&page, "/nodes");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(nodes.contains("alice waits for carol") && nodes.contains(">bob</th>"), "{nodes}");
     for mut node in nodes.into_iter().take(2) {
         node.kill().unwrap();
         node.wait().unwrap();

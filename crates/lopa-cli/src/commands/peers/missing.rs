@@ -1,8 +1,10 @@
 //! The commands in a build without peers: each prints how to install it.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use lopa::error::Result;
+use lopa_report::live::Nodes;
 
 use super::args::{InviteArgs, JoinArgs, KeyCommand, NodeArgs, RosterCommand, StatusArgs};
 use crate::features::PEERS;
@@ -30,4 +32,8 @@ pub fn node(_: &NodeArgs, _: &Program) -> Result<ExitCode> {
 
 pub fn status(_: &StatusArgs, _: &Program) -> Result<ExitCode> {
     Err(PEERS.missing("lopa status"))
+}
+
+pub fn nodes(_: &Path) -> Option<Nodes> {
+    None
 }

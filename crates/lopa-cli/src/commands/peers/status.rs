@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use lopa::error::{Error, Result};
 use lopa::store::limits::read_text;
+use lopa_report::live::Nodes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -198,22 +199,7 @@ pub fn status(args: &StatusArgs, program: &Program) -> Result<ExitCode> {
     }
     for report in &found {
         output.text(&report.words(now()));
-        let row = |node: &Node| {
-            let iteration = node.iteration.map_or("–".into(), |k| k.to_string());
-            let heard = match (&node.link[..], node.silent_seconds) {
-                ("self", _) | (_, None) => "–".into(),
-                (_, Some(silent)) => format!("{silent:.0} s ago"),
-            };
-            let rows = node.rows.map_or("–".into(), |rows| rows.to_string());
-            let state = match (node.left, node.done) {
-                (true, _) => "left",
-                (false, true) => "done",
-                (false, false) => "",
-            };
-            vec![node.name.clone(), iteration, heard, node.link.clone(), rows, state.into()]
-        };
-        let head = ["node", "iteration", "last heard", "link", "rows", ""];
-        output.text(&output.list(&head, report.nodes.iter().map(row).collect()));
+        output.text(&output.list(&TITLES, report.nodes.iter().map(Node::cells).collect()));
         let Measured { iteration, values, .. } = &report.measured;
         if !values.is_empty() {
             let values: Vec<String> =
@@ -222,6 +208,36 @@ pub fn status(args: &StatusArgs, program: &Program) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The titles of a table of nodes.
+const TITLES: [&str; 6] = ["node", "iteration", "last heard", "link", "rows", ""];
+
+impl Node {
+    /// Its row of such a table.
+    fn cells(&self) -> Vec<String> {
+        let Node { name, iteration, silent_seconds, link, rows, done, left } = self;
+        let iteration = iteration.map_or("–".into(), |k| k.to_string());
+        let heard = match (&link[..], silent_seconds) {
+            ("self", _) | (_, None) => "–".into(),
+            (_, Some(silent)) => format!("{silent:.0} s ago"),
+        };
+        let rows = rows.map_or("–".into(), |rows| rows.to_string());
+        let state = match (left, done) {
+            (true, _) => "left",
+            (false, true) => "done",
+            (false, false) => "",
+        };
+        vec![name.clone(), iteration, heard, link.clone(), rows, state.into()]
+    }
+}
+
+/// How far all nodes are, if the run folder is that of a node which has written its status.
+pub fn nodes(run: &Path) -> Option<Nodes> {
+    let text = read_text(&run.parent()?.join(FILE), MOST).ok()?;
+    let report: Report = serde_json::from_str(&text).ok()?;
+    let rows = report.nodes.iter().map(Node::cells).collect();
+    Some(Nodes { words: report.words(now()), titles: TITLES.to_vec(), rows })
 }
 
 /// The reports in a folder and in the folders in it, in the order of their names.
