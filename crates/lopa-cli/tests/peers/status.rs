@@ -96,10 +96,10 @@ fn every_node_names_the_one_that_was_killed() {
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let page = line.trim().trim_start_matches("http://").trim_end_matches('/').to_string();
-    let nodes = get(&page, "/nodes");
+    let shown = get(&page, "/nodes");
     server.kill().unwrap();
     server.wait().unwrap();
-    assert!(nodes.contains("alice waits for carol") && nodes.contains(">bob</th>"), "{nodes}");
+    assert!(shown.contains("alice waits for carol") && shown.contains(">bob</th>"), "{shown}");
     for mut node in nodes.into_iter().take(2) {
         node.kill().unwrap();
         node.wait().unwrap();
