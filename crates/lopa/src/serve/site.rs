@@ -227,7 +227,7 @@ impl Rows {
                 Some(Errors::of(&of(values), &of(said), &vec![1.0; *outputs])?.rmse)
             }
             Answers::Survival(seen) => {
-                let seen: Vec<Seen> = rows.iter().map(|&row| seen[row].clone()).collect();
+                let seen: Vec<Seen> = rows.iter().map(|&row| seen[row]).collect();
                 let said: Vec<f64> = rows.iter().map(|&row| said[row]).collect();
                 concordance(&seen, &said)
             }
