@@ -87,10 +87,10 @@ impl SitePage {
 
     /// The sentence that answers whether it was worth it.
     pub fn verdict(&self) -> String {
-        let Site { judged, measure, models, .. } = &self.site;
+        let Site { judged, rows, measure, models, .. } = &self.site;
         let Some((ours, others)) = models.split_first() else { return String::new() };
         let mut said = format!(
-            "On {} of its own, {} has {} {} with the model that was trained together.",
+            "On {} {rows}, {} has {} {} with the model that was trained together.",
             count(*judged, "row"),
             self.name,
             article(measure),
@@ -117,8 +117,7 @@ impl SitePage {
     }
 
     fn worth(&self) -> String {
-        let Site { trained, judged, held_out, measure, models, missing } = &self.site;
-        let rows = if *held_out { "that it held out" } else { "for testing" };
+        let Site { trained, judged, rows, measure, models, missing } = &self.site;
         let row = |one: &Judged| {
             let name = match one.name {
                 "together" => "trained together, personal to the site",

@@ -77,7 +77,7 @@ fn a_site_sees_what_it_gained_and_what_it_gave() {
     let alone = said["models"][1]["value"][0].as_f64().unwrap();
     assert!((gain[0].as_f64().unwrap() - (value - alone)).abs() < 1e-12, "{said}");
     for text in [
-        "On 18 rows of its own, south has an accuracy of",
+        "On 18 rows that it held out, south has an accuracy of",
         "south sent 60 messages to each of 2 neighbours: north, west.",
         "x (the shared part of the model), y (the direction",
         "no part of the personal model leaves the site",
@@ -88,9 +88,11 @@ fn a_site_sees_what_it_gained_and_what_it_gave() {
     ] {
         assert!(html.contains(text), "{text}: {html}");
     }
-    assert!(words.contains("On 18 rows of its own, south"), "{words}");
+    assert!(words.contains("On 18 rows that it held out, south"), "{words}");
     // The same run gives the same page.
     assert_eq!(page(&folder, &["--site", "1"]).0, html);
+    let own = ["--site", "south", "--algorithm", "lopa-gt", "--seed", "1"];
+    assert_eq!(page(&folder, &own).0, html);
     // A method that sends the whole model is not told as one that keeps a part.
     let (html, ..) = page(&folder, &["--site", "north", "-a", "fedavg"]);
     assert!(html.contains("this method sends the whole model"), "{html}");
@@ -132,4 +134,26 @@ fn pages_that_cannot_be_made_say_why() {
     assert!(words.contains("--site: there is no node `sotuh`"), "{words}");
     assert_eq!(refuse(&["runs/sites", "--site", "0"]).0, 2);
     assert_eq!(refuse(&["--algorithm", "lopa-gt"]).0, 2);
+}
+
+/// Sites do not know classes that they do not have.
+#[test]
+fn a_common_test_set_is_taken_for_the_classes_of_the_site() {
+    let folder = Folder::new();
+    let text = "name = \"sites\"
+problem = { name = \"representation\", hidden = [4] }
+data = \"digits\"
+partition = { name = \"classes\", per_node = 2 }
+network = { nodes = 5, graph = \"ring\" }
+run = { iterations = 20, evaluations = 1, seeds = [1] }
+[[algorithm]]
+name = \"lopa-lg\"
+";
+    let ran = run(&folder, text);
+    let (html, said, _) = page(&folder, &["--site", "3"]);
+    assert_eq!(said["models"][0]["value"][0], ran[0]["nodes"][3]["own_test_accuracy"], "{said}");
+    assert!(
+        html.contains("of the common test set, of the classes that it has, node 3 has"),
+        "{html}"
+    );
 }

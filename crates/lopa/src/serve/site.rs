@@ -41,8 +41,8 @@ pub struct Site {
     pub trained: usize,
     /// The rows that they are judged on.
     pub judged: usize,
-    /// Whether these are rows that the site held out; else test rows.
-    pub held_out: bool,
+    /// Which rows these are, in words.
+    pub rows: &'static str,
     /// The measure that decides.
     pub measure: &'static str,
     /// The models: together, then alone and mean as far as there are any.
@@ -85,7 +85,8 @@ pub fn judge(setup: &Setup, model: &Model, node: usize) -> Result<Site> {
         let message = "there are no rows to judge a site by: the problem takes no data";
         return Err(Error::config("config/no-meaning", message));
     };
-    let (set, rows, held_out) = judged_rows(data, world.holdout.get(node), node)?;
+    let own_rows = &world.partition.nodes[node];
+    let (set, rows, which) = judged_rows(data, world.holdout.get(node), own_rows, node)?;
     let features = set.features().select(&rows);
     let target = data.target();
     let truth = Rows::of(set, &rows, target, |values| data.scaling.of(node).target.undo(values));
@@ -106,7 +107,6 @@ pub fn judge(setup: &Setup, model: &Model, node: usize) -> Result<Site> {
     let mut found = vec![("together", said(&**problem, At { x: &x, theta: &theta }))];
     let mut missing = Vec::new();
 
-    let own_rows = &world.partition.nodes[node];
     if target == Target::Survival || own_rows.len() < FOLDS {
         missing.push(
             "There is no model of the site's rows alone to compare with: its rows are too few, or \
@@ -142,24 +142,35 @@ pub fn judge(setup: &Setup, model: &Model, node: usize) -> Result<Site> {
     })?;
     let models = truth.judge(&found, target.width(), (seed, node));
     let (trained, judged) = (own_rows.len(), rows.len());
-    Ok(Site { trained, judged, held_out, measure: truth.measure(), models, missing })
+    Ok(Site { trained, judged, rows: which, measure: truth.measure(), models, missing })
 }
 
-/// The rows of a site that it did not train on, and whether it held them out.
+/// The rows of a site that it did not train on, and which they are. Of test rows that all sites have in common, those of
+/// the classes that the site has: it cannot know others.
 fn judged_rows<'a>(
     data: &'a Data,
     held: Option<&Vec<u32>>,
+    trained: &[u32],
     node: usize,
-) -> Result<(&'a Dataset, Vec<u32>, bool)> {
+) -> Result<(&'a Dataset, Vec<u32>, &'static str)> {
     if let Some(held) = held.filter(|held| !held.is_empty()) {
-        return Ok((&data.train, held.clone(), true));
+        return Ok((&data.train, held.clone(), "that it held out"));
     }
-    let rows: Vec<u32> = match data.test.owners() {
-        Some(own) => own[node].clone().collect(),
-        None => (0..data.test.len() as u32).collect(),
+    let all = 0..data.test.len() as u32;
+    let (rows, which): (Vec<u32>, _) = match (data.test.owners(), data.target()) {
+        (Some(own), _) => (own[node].clone().collect(), "of its own for testing"),
+        (None, Target::Classes(classes)) => {
+            let mut known = vec![false; classes];
+            trained
+                .iter()
+                .for_each(|&row| known[data.train.labels()[row as usize] as usize] = true);
+            let has = |row: &u32| known[data.test.labels()[*row as usize] as usize];
+            (all.filter(has).collect(), "of the common test set, of the classes that it has")
+        }
+        (None, _) => (all.collect(), "of the common test set"),
     };
     match rows.is_empty() {
-        false => Ok((&data.test, rows, false)),
+        false => Ok((&data.test, rows, which)),
         true => Err(Error::data("data/empty", "the site has no rows that it did not train on")
             .hint("hold some out: `holdout = 0.2` in [data], then run it again")),
     }
