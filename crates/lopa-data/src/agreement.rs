@@ -38,8 +38,7 @@ impl Told {
         let numbers = preparation.predicts_numbers();
         let mut unlisted = if numbers { Vec::new() } else { vec![0; classes + 1] };
         out.iter().for_each(|out| unlisted[out.near.unwrap_or(classes)] += out.rows as u64);
-        let unnamed = || vec![0; train.cols()];
-        let columns = columns.map_or_else(unnamed, |columns| hashes(&columns.features));
+        let columns = hashed(columns, train.cols());
         let moments = match preparation.agreed() {
             Some(method) => Moments::of(method, train),
             None => Moments::default(),
@@ -149,8 +148,7 @@ impl Agreement {
         cols: usize,
         nodes: usize,
     ) -> Agreement {
-        let unnamed = || vec![0; cols];
-        let columns = columns.map_or_else(unnamed, |columns| hashes(&columns.features));
+        let columns = hashed(columns, cols);
         Agreement { columns, scaling: Some(scaling.clone()), left_out: vec![None; nodes] }
     }
 
@@ -292,6 +290,11 @@ fn hashes(names: &[String]) -> Vec<u64> {
         u64::from_le_bytes(std::array::from_fn(|at| hash[at])) | 1
     };
     names.iter().map(hash).collect()
+}
+
+/// A hash of each column's name; 0 for columns without names.
+fn hashed(columns: Option<&Columns>, cols: usize) -> Vec<u64> {
+    columns.map_or_else(|| vec![0; cols], |columns| hashes(&columns.features))
 }
 
 /// The index of each column among the others; by position where a table has no names.

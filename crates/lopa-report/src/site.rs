@@ -4,9 +4,9 @@ use lopa::folder::model::Spent;
 use lopa::network::Exposure;
 use lopa::serve::{AnyScore, DRAWS, Interval, Judged, Site};
 
+use crate::html::document;
 use crate::html::number::{bytes, count};
 use crate::html::tables::table;
-use crate::html::{POLICY, STYLE};
 use crate::svg::escape;
 
 /// The contents of the page.
@@ -41,8 +41,8 @@ pub struct Sent {
     pub message: f64,
     /// The vectors in them, by their names in the algorithm.
     pub vectors: Vec<&'static str>,
-    /// Whether messages are compressed or lost, in words.
-    pub how: Option<&'static str>,
+    /// Whether messages may be compressed or lost.
+    pub alters: bool,
 }
 
 impl Sent {
@@ -61,7 +61,6 @@ impl SitePage {
     /// The page.
     pub fn html(&self) -> String {
         let title = format!("{}: what the run gave, and what it took", escape(&self.name));
-        let version = env!("CARGO_PKG_VERSION");
         let part = |title: &str, content: String| {
             format!("<section><h2>{title}</h2>\n{content}</section>\n")
         };
@@ -72,17 +71,13 @@ impl SitePage {
             part("Where the model comes from", self.lineage()),
         ]
         .concat();
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <meta name=\"generator\" content=\"lopa {version}\">\n\
-             <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-             <header><h1>{title}</h1></header>\n<main id=\"main\">\n<p class=\"closing\">{run}</p>\n{sections}</main>\n\
-             <footer>Created by lopa {version} at the site. Nothing was sent to make this page.</footer>\n</body>\n</html>\n",
+        let body = format!(
+            "<header><h1>{title}</h1></header>\n<main id=\"main\">\n<p class=\"closing\">{run}</p>\n{sections}</main>\n\
+             <footer>Created by lopa {version} at the site. Nothing was sent to make this page.</footer>\n",
             run = escape(&self.run),
-        )
+            version = env!("CARGO_PKG_VERSION"),
+        );
+        document(&title, "", "", &body)
     }
 
     /// The sentence that answers whether it was worth it.
@@ -176,7 +171,7 @@ impl SitePage {
 
     /// What was sent, in sentences.
     fn sent(&self) -> Vec<String> {
-        let Sent { rounds, neighbours, message, vectors, how } = &self.sent;
+        let Sent { rounds, neighbours, message, vectors, alters } = &self.sent;
         let all = *rounds as f64 * neighbours.len() as f64 * message;
         let mut said = vec![format!(
             "{} sent {rounds} messages to each of {}: {}. A message has {} on average, {} in all.",
@@ -204,7 +199,12 @@ impl SitePage {
              losses and accuracies, and before the first iteration, if sites agree on how to scale columns, sums over its rows.",
             vectors.join(", ")
         ));
-        said.extend(how.map(str::to_string));
+        if *alters {
+            said.push(
+                "The experiment has [messages]: what is sent may be compressed or lost, and the sizes are means over all sites."
+                    .into(),
+            );
+        }
         said
     }
 

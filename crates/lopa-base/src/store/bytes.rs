@@ -47,6 +47,11 @@ impl Writer {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
+    /// An integer that may be missing: 0, or one more than it.
+    pub fn option(&mut self, value: Option<u64>) {
+        self.u64(value.map_or(0, |value| value.saturating_add(1)));
+    }
+
     /// A number, bit for bit.
     pub fn f64(&mut self, value: f64) {
         self.u64(value.to_bits());
@@ -118,6 +123,11 @@ impl<'a> Reader<'a> {
     /// An integer.
     pub fn u64(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(self.raw(8)?.try_into().ok()?))
+    }
+
+    /// An integer that may be missing.
+    pub fn option(&mut self) -> Option<Option<u64>> {
+        Some(self.u64()?.checked_sub(1))
     }
 
     /// A count. More than 2⁵³, which no run reaches, is malformed: counting on from a valid count

@@ -17,7 +17,7 @@ mod transport;
 mod wire;
 
 pub use cluster::Cluster;
-pub use delivery::{Delivery, Direct, Lossy, Site, pieces, wire_bytes};
+pub use delivery::{Delivery, Direct, Lossy, Site, outboxes, pieces, wire_bytes};
 pub use expect::Expect;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;

@@ -28,7 +28,7 @@ pub struct Report {
     pub view: View,
 }
 
-pub(crate) const STYLE: &str = include_str!("../../assets/report.css");
+const STYLE: &str = include_str!("../../assets/report.css");
 const CHART_STYLE: &str = include_str!("../../assets/uPlot.min.css");
 const CHART: &str = include_str!("../../assets/uPlot.iife.min.js");
 const CHART_LICENCE: &str = include_str!("../../assets/uPlot-LICENSE");
@@ -37,7 +37,7 @@ const SCRIPT: &str = include_str!("../../assets/report.js");
 const LIVE_SCRIPT: &str = include_str!("../../assets/live.js");
 
 // Even if markup from data got through, the browser would make no request.
-pub(crate) const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
 
 impl Report {
@@ -76,23 +76,17 @@ impl Report {
         let (title, claims) = (escape(&self.title), tables::claims(&self.claims));
         let overview = self.overview();
         let (nav, data) = (self.navigation(), data::script(&self.runs, &styles, &self.view));
-        let version = env!("CARGO_PKG_VERSION");
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}{policy}\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <meta name=\"generator\" content=\"lopa {version}\">\n\
-             <title>{title}</title>\n<style>{CHART_STYLE}\n{STYLE}</style>\n</head>\n<body>\n\
-             <a class=\"skip\" href=\"#main\">Skip to the results</a>\n\
+        let body = format!(
+            "<a class=\"skip\" href=\"#main\">Skip to the results</a>\n\
              <header><h1>{title}</h1>\n<button type=\"button\" id=\"theme\" hidden>Dark</button>\n\
              </header>\n{nav}<main id=\"main\">\n{note}{claims}{overview}{sections}</main>\n\
              <footer>Created by lopa {version} from {count}. \
              Charts by uPlot (MIT licence).</footer>\n{data}\
-             <script>/*\n{CHART_LICENCE}\n*/\n{CHART}</script>\n<script>{SCRIPT}</script>\n{script}\
-             </body>\n</html>\n",
+             <script>/*\n{CHART_LICENCE}\n*/\n{CHART}</script>\n<script>{SCRIPT}</script>\n{script}",
+            version = env!("CARGO_PKG_VERSION"),
             count = number::count(self.runs.len(), "run folder"),
-        )
+        );
+        document(&title, policy, CHART_STYLE, &body)
     }
 
     /// All runs side by side, if there are several.
@@ -126,4 +120,17 @@ impl Report {
         let entries: String = titles.iter().enumerate().map(entry).collect();
         format!("<nav aria-label=\"Runs\"><ul>{claims}{all}{entries}</ul></nav>\n")
     }
+}
+
+/// A page that makes no requests but those that `policy` adds, with further styles before the report's own.
+pub(crate) fn document(title: &str, policy: &str, styles: &str, body: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}{policy}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"lopa {version}\">\n\
+         <title>{title}</title>\n<style>{styles}\n{STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+    )
 }

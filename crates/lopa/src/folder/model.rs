@@ -310,6 +310,16 @@ impl Model {
         Error::config("config/no-meaning", message)
     }
 
+    /// Whether a node's θ_i is not here: it is among peers, or has left.
+    pub fn lacks(&self, node: usize) -> bool {
+        self.theta[node].iter().all(|value| value.is_nan())
+    }
+
+    /// Whether some θ_i are not here.
+    pub fn lacks_some(&self) -> bool {
+        (0..self.theta.len()).any(|node| self.lacks(node))
+    }
+
     /// (x_i, θ_i) of a node.
     pub fn at(&self, node: usize) -> Result<At<'_, f64>> {
         let nodes = self.x.len();
@@ -321,7 +331,7 @@ impl Model {
             return Err(Error::config("config/out-of-range", message).at("--node"));
         }
         let diverged = self.about.diverged;
-        if !diverged && self.theta[node].iter().all(|value| value.is_nan()) {
+        if !diverged && self.lacks(node) {
             let left = self.about.chapters.last().is_some_and(|part| !part.members.contains(&node));
             let message = match left {
                 true => format!("node {node} left the run before its end: its model is not here"),

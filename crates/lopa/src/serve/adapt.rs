@@ -21,7 +21,7 @@ use crate::math::random::{Purpose, Stream};
 use crate::problem::{AnyProblem, At, Bilevel, Problem, Setting};
 use crate::problems::hyper_cleaning;
 
-use super::score::{Answers, AnyScore, Truth};
+use super::score::{Answers, AnyScore};
 
 /// The ridges that a node alone chooses from.
 const RIDGES: [f64; 5] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0];
@@ -187,9 +187,8 @@ fn shared(model: &Model, like: Option<usize>) -> Result<(Vec<f64>, Vec<f64>)> {
             mean(all.into_iter())
         }
     };
-    let here: Vec<&[f64]> = (model.theta.iter().map(Vec::as_slice))
-        .filter(|theta| !theta.iter().all(|value| value.is_nan()))
-        .collect();
+    let here = (0..model.theta.len()).filter(|&node| !model.lacks(node));
+    let here: Vec<&[f64]> = here.map(|node| &model.theta[node][..]).collect();
     let theta = mean(here.into_iter());
     if theta.is_empty() || !x.iter().chain(&theta).all(|value| value.is_finite()) {
         let message = "the run diverged: its model has values that are not finite";
@@ -293,14 +292,7 @@ impl Bench<'_> {
         let next = (at + 1) % folds.len();
         let (inner, held) = (rest(folds, &[at, next]), &folds[next]);
         let target = self.data.target();
-        let label = |&row: &u32| Some(self.data.train.labels()[row as usize] as usize);
-        let answers = match self.data.train.targets() {
-            Some(targets) => Answers::Numbers(targets.select(held)),
-            None => Answers::Classes(Truth {
-                numbers: held.iter().map(label).collect(),
-                unknown: Default::default(),
-            }),
-        };
+        let answers = Answers::of(&self.data.train, held, target);
         let on = self.data.train.features().select(held);
         let mut best: Option<(f64, f64, Vec<f64>)> = None;
         let mut guess = Vec::new();

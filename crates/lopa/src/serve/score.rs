@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::data::{SURVIVAL, Target, Targets, parsed_label as parsed};
+use crate::data::{Dataset, SURVIVAL, Target, Targets, parsed_label as parsed};
 use crate::error::{Error, Result};
 use crate::math::concordance::{Seen, concordance};
 use crate::math::errors::Errors;
@@ -53,8 +53,25 @@ impl Answers {
             return Ok(Answers::Numbers(targets));
         }
         targets.check_survival()?;
+        Ok(Answers::seen(&targets))
+    }
+
+    /// Those of some rows of a data set; numbers are as it has them, scaled.
+    pub fn of(set: &Dataset, rows: &[u32], target: Target) -> Answers {
+        match (set.targets().map(|targets| targets.select(rows)), target) {
+            (Some(targets), Target::Survival) => Answers::seen(&targets),
+            (Some(targets), _) => Answers::Numbers(targets),
+            (None, _) => {
+                let label = |&row: &u32| Some(set.labels()[row as usize] as usize);
+                let numbers = rows.iter().map(label).collect();
+                Answers::Classes(Truth { numbers, unknown: BTreeSet::new() })
+            }
+        }
+    }
+
+    fn seen(targets: &Targets) -> Answers {
         let seen = |row: &[f64]| Seen { time: row[0], event: row[1] > 0.5 };
-        Ok(Answers::Survival(targets.values.chunks_exact(SURVIVAL).map(seen).collect()))
+        Answers::Survival(targets.values.chunks_exact(SURVIVAL).map(seen).collect())
     }
 
     /// The number of rows.

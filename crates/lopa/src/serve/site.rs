@@ -10,7 +10,7 @@
 //! Intervals are those of the percentile bootstrap over rows: the measure on rows drawn with replacement, from the
 //! 2.5 % to the 97.5 % quantile. A difference is one of two models on the same drawn rows.
 
-use crate::data::{Data, Dataset, SURVIVAL, Target, Targets};
+use crate::data::{Data, Dataset, Target, Targets};
 use crate::error::{Error, Result};
 use crate::evaluate::mean;
 use crate::experiment::FinalTheta;
@@ -23,7 +23,7 @@ use crate::problem::{At, Problem};
 use crate::run::Setup;
 
 use super::adapt::{Bench, folds};
-use super::score::{Answers, AnyScore, Truth};
+use super::score::{Answers, AnyScore};
 
 /// Draws of the bootstrap.
 pub const DRAWS: usize = 1000;
@@ -89,11 +89,15 @@ pub fn judge(setup: &Setup, model: &Model, node: usize) -> Result<Site> {
     let (set, rows, which) = judged_rows(data, world.holdout.get(node), own_rows, node)?;
     let features = set.features().select(&rows);
     let target = data.target();
-    let truth = Rows::of(set, &rows, target, |values| data.scaling.of(node).target.undo(values));
+    let undo = |values: &mut [f64]| data.scaling.of(node).target.undo(values);
+    let mut truth = Answers::of(set, &rows, target);
+    if let Answers::Numbers(targets) = &mut truth {
+        undo(&mut targets.values);
+    }
     let problem = experiment.problem.build.get::<f64>();
     let said = |problem: &dyn Problem<f64>, at: At<f64>| {
         let mut said = problem.predictions(target, at, &features)?;
-        data.scaling.of(node).target.undo(&mut said);
+        undo(&mut said);
         Some(said)
     };
 
@@ -107,12 +111,13 @@ pub fn judge(setup: &Setup, model: &Model, node: usize) -> Result<Site> {
     let mut found = vec![("together", said(&**problem, At { x: &x, theta: &theta }))];
     let mut missing = Vec::new();
 
-    if target == Target::Survival || own_rows.len() < FOLDS {
-        missing.push(
-            "There is no model of the site's rows alone to compare with: its rows are too few, or \
-                      times and events."
-                .to_string(),
-        );
+    let alone = match (target, own_rows.len()) {
+        (Target::Survival, _) => Err("times and events are not compared with it"),
+        (_, 0..FOLDS) => Err("the site's rows are too few"),
+        _ => Ok(()),
+    };
+    if let Err(why) = alone {
+        missing.push(format!("There is no model of the site's rows alone to compare with: {why}."));
     } else {
         let labels: Vec<u32> =
             own_rows.iter().map(|&row| data.train.labels()[row as usize]).collect();
@@ -123,8 +128,7 @@ pub fn judge(setup: &Setup, model: &Model, node: usize) -> Result<Site> {
         let (choice, theta) = bench.alone(&all, 0)?;
         found.push(("alone", said(&choice, At { x: &[], theta: &theta })));
     }
-    let absent = |theta: &Vec<f64>| theta.iter().any(|value| value.is_nan());
-    if model.theta.iter().any(absent) {
+    if model.lacks_some() {
         missing.push(
             "There is no mean of all models to compare with: the personal parts of the other sites \
              stayed with them."
@@ -176,35 +180,10 @@ fn judged_rows<'a>(
     }
 }
 
-/// The truth about the rows.
-struct Rows {
-    answers: Answers,
-    count: usize,
-}
-
-impl Rows {
-    fn of(set: &Dataset, rows: &[u32], target: Target, undo: impl Fn(&mut [f64])) -> Rows {
-        let label = |&row: &u32| Some(set.labels()[row as usize] as usize);
-        let targets = set.targets().map(|targets| targets.select(rows));
-        let answers = match (target, targets) {
-            (Target::Numbers(_), Some(mut targets)) => {
-                undo(&mut targets.values);
-                Answers::Numbers(targets)
-            }
-            (Target::Survival, Some(targets)) => {
-                let seen = |row: &[f64]| Seen { time: row[0], event: row[1] > 0.5 };
-                Answers::Survival(targets.values.chunks_exact(SURVIVAL).map(seen).collect())
-            }
-            _ => Answers::Classes(Truth {
-                numbers: rows.iter().map(label).collect(),
-                unknown: Default::default(),
-            }),
-        };
-        Rows { answers, count: rows.len() }
-    }
-
+impl Answers {
+    /// The measure that decides.
     fn measure(&self) -> &'static str {
-        match self.answers {
+        match self {
             Answers::Classes(_) => "accuracy",
             Answers::Numbers(_) => "RMSE",
             Answers::Survival(_) => "concordance",
@@ -213,7 +192,7 @@ impl Rows {
 
     /// How much better `ours` is than `theirs`.
     fn gain(&self, ours: f64, theirs: f64) -> f64 {
-        match self.answers {
+        match self {
             Answers::Numbers(_) => theirs - ours,
             _ => ours - theirs,
         }
@@ -221,7 +200,7 @@ impl Rows {
 
     /// The measure on some rows, of which each may be there several times.
     fn value(&self, said: &[f64], width: usize, rows: &[usize]) -> Option<f64> {
-        match &self.answers {
+        match self {
             Answers::Classes(truth) => {
                 let right = |&&row: &&usize| {
                     let one = decide(&said[row * width..(row + 1) * width], width);
@@ -252,7 +231,7 @@ impl Rows {
         width: usize,
         (seed, node): (u64, usize),
     ) -> Vec<Judged> {
-        let all: Vec<usize> = (0..self.count).collect();
+        let all: Vec<usize> = (0..self.rows()).collect();
         let values = |rows: &[usize]| -> Vec<f64> {
             let value = |(_, said): &(_, Vec<f64>)| self.value(said, width, rows);
             models.iter().map(|model| value(model).unwrap_or(f64::NAN)).collect()
@@ -261,7 +240,7 @@ impl Rows {
         let mut stream = Stream::new(seed, Purpose::Data, node);
         stream.seek(DRAWN, 0);
         let draw = |_| -> Vec<f64> {
-            let rows: Vec<usize> = all.iter().map(|_| stream.below(self.count)).collect();
+            let rows: Vec<usize> = all.iter().map(|_| stream.below(all.len())).collect();
             values(&rows)
         };
         let drawn: Vec<Vec<f64>> = (0..DRAWS).map(draw).collect();
@@ -271,7 +250,7 @@ impl Rows {
             };
             Judged {
                 name,
-                score: self.answers.score(said, width),
+                score: self.score(said, width),
                 value: of(&|values| values[at]),
                 gain: (at > 0).then(|| of(&|values| self.gain(values[0], values[at]))),
             }

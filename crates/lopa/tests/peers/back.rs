@@ -11,8 +11,8 @@ use lopa::run::CameBack;
 
 use super::cluster::{Fate, Habits, Setup, TestPolicy};
 use super::faulty::{Death, Faults, Tamper, seconds, sign};
-use super::leave::{Counts, FOR_GOOD, SILENCE, check_fates, check_run, errors};
-use super::{GLOBAL, PERSONAL, drawn_connections, drawn_faults, read, seeds, single_process};
+use super::leave::{Counts, FOR_GOOD, SILENCE, check_fates, check_run, drawn_with, errors};
+use super::{PERSONAL, drawn_connections, drawn_faults, read, seeds, single_process};
 
 /// A run that is long enough to leave and to come back.
 fn long(sets: &[&str]) -> Experiment {
@@ -60,31 +60,14 @@ fn a_node_that_was_away_for_long_is_left_out_and_comes_back() {
 
 /// A random experiment that is long enough to leave and to come back.
 fn drawn(stream: &mut Stream) -> Experiment {
-    let global = stream.unit() < 0.3;
-    let nodes = 3 + stream.below(3);
-    let graphs = ["complete", "ring", "complete", "star", "erdos-renyi"];
-    let several = stream.unit() < 0.3;
-    let sets = [
-        format!("network.nodes={nodes}"),
-        format!("network.graph={}", graphs[stream.below(graphs.len())]),
-        "problem.n=2".into(),
-        "problem.p=2".into(),
-        "problem.noise=0.5".into(),
-        "problem.samples=5".into(),
-        "run.batch=2".into(),
-        format!("run.seeds={}", if several { "[3,4]" } else { "[1]" }),
-        format!("run.iterations={}", 150 + stream.below(if several { 100 } else { 300 })),
-        format!("run.evaluations={}", 1 + stream.below(5)),
-        format!("run.precision={}", ["f32", "f64"][stream.below(2)]),
-        "run.exact=never".into(),
-        format!("checkpoint.iterations={}", 1 + stream.below(20)),
-    ];
-    let mut experiment = read(if global { GLOBAL } else { PERSONAL }, &sets);
-    experiment.algorithms.retain(|spec| spec.choice.name != "extra");
-    let first = stream.below(experiment.algorithms.len());
-    experiment.algorithms.rotate_left(first);
-    experiment.algorithms.truncate(1 + usize::from(stream.unit() < 0.2));
-    experiment
+    drawn_with(stream, 0.2, |stream| {
+        let several = stream.unit() < 0.3;
+        [
+            format!("run.seeds={}", if several { "[3,4]" } else { "[1]" }),
+            format!("run.iterations={}", 150 + stream.below(if several { 100 } else { 300 })),
+            format!("run.evaluations={}", 1 + stream.below(5)),
+        ]
+    })
 }
 
 /// Clusters in which nodes are away for longer than the silence, or say good-bye, and start again, while others die.

@@ -27,20 +27,37 @@ pub const SILENCE: f64 = 3.0;
 
 /// A small random experiment that can go on without a node.
 fn drawn(stream: &mut Stream) -> Experiment {
+    drawn_with(stream, 0.3, |stream| {
+        [
+            format!("run.seeds={}", ["[1]", "[1]", "[3,4]"][stream.below(3)]),
+            format!("run.iterations={}", 5 + stream.below(60)),
+            format!("run.evaluations={}", 1 + stream.below(3)),
+        ]
+    })
+}
+
+/// The same with other runs; `two` is the share of those with two algorithms.
+pub fn drawn_with(
+    stream: &mut Stream,
+    two: f64,
+    runs: impl FnOnce(&mut Stream) -> [String; 3],
+) -> Experiment {
     let global = stream.unit() < 0.3;
     let nodes = 3 + stream.below(3);
     let graphs = ["complete", "ring", "complete", "star", "erdos-renyi"];
+    let graph = graphs[stream.below(graphs.len())];
+    let [seeds, iterations, evaluations] = runs(stream);
     let sets = [
         format!("network.nodes={nodes}"),
-        format!("network.graph={}", graphs[stream.below(graphs.len())]),
+        format!("network.graph={graph}"),
         "problem.n=2".into(),
         "problem.p=2".into(),
         "problem.noise=0.5".into(),
         "problem.samples=5".into(),
         "run.batch=2".into(),
-        format!("run.seeds={}", ["[1]", "[1]", "[3,4]"][stream.below(3)]),
-        format!("run.iterations={}", 5 + stream.below(60)),
-        format!("run.evaluations={}", 1 + stream.below(3)),
+        seeds,
+        iterations,
+        evaluations,
         format!("run.precision={}", ["f32", "f64"][stream.below(2)]),
         "run.exact=never".into(),
         format!("checkpoint.iterations={}", 1 + stream.below(20)),
@@ -49,7 +66,7 @@ fn drawn(stream: &mut Stream) -> Experiment {
     experiment.algorithms.retain(|spec| spec.choice.name != "extra");
     let first = stream.below(experiment.algorithms.len());
     experiment.algorithms.rotate_left(first);
-    experiment.algorithms.truncate(1 + usize::from(stream.unit() < 0.3));
+    experiment.algorithms.truncate(1 + usize::from(stream.unit() < two));
     experiment
 }
 

@@ -122,8 +122,7 @@ fn remeasured<'a>(
         let message = format!("the models of {} do not fit the experiment", run.algorithm);
         return Err(Error::storage("storage/model", message).at(place()));
     }
-    let absent = |theta: &Vec<f64>| theta.iter().all(|value| value.is_nan());
-    if !run.diverged() && model.theta.iter().any(absent) {
+    if !run.diverged() && model.lacks_some() {
         let message =
             "this folder belongs to one node among peers: it lacks the other nodes' models";
         return Err(Error::config("config/not-here", message)

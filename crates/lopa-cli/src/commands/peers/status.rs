@@ -151,6 +151,16 @@ pub fn now() -> f64 {
 }
 
 impl Report {
+    fn read(file: &Path) -> Result<Report> {
+        let damaged = |why: String| {
+            Error::storage("storage/status", format!("the status cannot be read: {why}"))
+                .at(file.display().to_string())
+                .hint("a node that runs writes it again within a second")
+        };
+        let text = read_text(file, MOST).map_err(|error| damaged(error.to_string()))?;
+        serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))
+    }
+
     /// Whether the others go on without this node.
     fn is_out(&self) -> bool {
         self.nodes.iter().any(|node| node.name == self.name && node.left)
@@ -234,8 +244,7 @@ impl Node {
 
 /// How far all nodes are, if the run folder is that of a node which has written its status.
 pub fn nodes(run: &Path) -> Option<Nodes> {
-    let text = read_text(&run.parent()?.join(FILE), MOST).ok()?;
-    let report: Report = serde_json::from_str(&text).ok()?;
+    let report = Report::read(&run.parent()?.join(FILE)).ok()?;
     let rows = report.nodes.iter().map(Node::cells).collect();
     Some(Nodes { words: report.words(now()), titles: TITLES.to_vec(), rows })
 }
@@ -246,15 +255,5 @@ fn reports(folder: &Path) -> Result<Vec<Report>> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     files.extend(entries.map(|entry| entry.path().join(FILE)));
     files.sort();
-    let mut found = Vec::new();
-    for file in files.iter().filter(|file| file.exists()) {
-        let damaged = |why: String| {
-            Error::storage("storage/status", format!("the status cannot be read: {why}"))
-                .at(file.display().to_string())
-                .hint("a node that runs writes it again within a second")
-        };
-        let text = read_text(file, MOST).map_err(|error| damaged(error.to_string()))?;
-        found.push(serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?);
-    }
-    Ok(found)
+    files.iter().filter(|file| file.exists()).map(|file| Report::read(file)).collect()
 }

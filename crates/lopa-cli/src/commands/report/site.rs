@@ -1,7 +1,6 @@
 //! `lopa report --site`: a site's own page.
 
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
 use lopa::data::{self, Agreement, Data};
 use lopa::error::{Error, Result};
@@ -9,13 +8,15 @@ use lopa::experiment::Experiment;
 use lopa::folder::Manifest;
 use lopa::folder::model::Model;
 use lopa::network::Audit;
-use lopa::run::{Context, Outcome, World};
+use lopa::run::{Outcome, Setup};
 use lopa::serve::{Interval, Judged, judge};
 use lopa::store;
 use lopa_report::site::{Sent, SitePage};
 use serde_json::{Value, json};
 
 use super::ReportArgs;
+use crate::args::ThreadArgs;
+use crate::commands::environment::Environment;
 use crate::commands::finished::{Finished, ModelArgs};
 use crate::program::Program;
 
@@ -42,7 +43,8 @@ pub fn page(args: &ReportArgs, wanted: &str, program: &Program) -> Result<ExitCo
         output.warn("the data is not the data of the run: its digest differs");
     }
     let world = experiment.world(data.as_ref(), outcome.seed)?;
-    let site = judge(&experiment.setup(data.as_ref(), &world, outcome.seed), &model, node)?;
+    let setup = experiment.setup(data.as_ref(), &world, outcome.seed);
+    let site = judge(&setup, &model, node)?;
     let names: Vec<String> = (0..world.graph.nodes())
         .map(|node| manifest.nodes.get(node).cloned().unwrap_or(format!("node {node}")))
         .collect();
@@ -62,10 +64,7 @@ pub fn page(args: &ReportArgs, wanted: &str, program: &Program) -> Result<ExitCo
         ),
         site,
         took_part: outcome.took_part(&names),
-        sent: Sent {
-            vectors: experiment.sends(data.as_ref(), node, &outcome.algorithm)?,
-            ..sent(&experiment, &world, outcome, node, &names)
-        },
+        sent: sent(&setup, outcome, node, &names)?,
         exposure,
         privacy: model.about.privacy,
         lineage: lineage(manifest, outcome),
@@ -87,15 +86,12 @@ fn load(
     node: usize,
     args: &ReportArgs,
 ) -> Result<Option<Data>> {
-    let context = Context {
-        pool: None,
-        data_dir: args.data.folder(),
-        interrupt: &AtomicBool::new(false),
-        probe: None,
-    };
+    let environment = Environment::new(&ThreadArgs { jobs: Some(1) }, &args.data)?;
+    let context = environment.context();
     let spec = experiment.data.as_ref().filter(|spec| spec.preparation.nodes.is_some());
-    let others = model.theta.iter().any(|theta| theta.iter().all(|value| value.is_nan()));
-    let Some(spec) = spec.filter(|_| others) else { return experiment.load_data(&context) };
+    let Some(spec) = spec.filter(|_| model.lacks_some()) else {
+        return experiment.load_data(&context);
+    };
     let mut data = experiment.load_data_of(&context, node..node + 1)?;
     if let Some(data) = &mut data {
         let (cols, nodes) = (data.train.cols(), experiment.network.nodes);
@@ -105,25 +101,19 @@ fn load(
     Ok(data)
 }
 
-fn sent(
-    experiment: &Experiment,
-    world: &World,
-    outcome: &Outcome,
-    node: usize,
-    names: &[String],
-) -> Sent {
+fn sent(setup: &Setup, outcome: &Outcome, node: usize, names: &[String]) -> Result<Sent> {
+    let Setup { experiment, world, .. } = *setup;
     let neighbours = world.graph.neighbours(node);
     let rounds = outcome.row.exchanges;
     let messages = rounds as f64 * 2.0 * world.graph.edges().count() as f64;
-    Sent {
+    let ran = experiment.algorithms.iter().find(|spec| spec.label == outcome.algorithm);
+    Ok(Sent {
         rounds,
         neighbours: neighbours.iter().map(|&node| names[node].clone()).collect(),
         message: outcome.row.bytes as f64 / messages.max(1.0),
-        vectors: Vec::new(),
-        how: experiment.messages.as_ref().map(|_| {
-            "The experiment has [messages]: what is sent may be compressed or lost, and the sizes are means over all sites."
-        }),
-    }
+        vectors: ran.map_or(Ok(Vec::new()), |spec| setup.sends(node, spec))?,
+        alters: experiment.messages.is_some(),
+    })
 }
 
 fn lineage(manifest: &Manifest, outcome: &Outcome) -> Vec<(&'static str, String)> {

@@ -179,12 +179,16 @@ fn next<'p>(parcels: &'p mut Vec<Parcel>, count: &mut usize, rank: usize) -> &'p
     parcel
 }
 
-/// The vectors and numbers that a node sends in each exchange of an iteration.
-pub fn pieces<T: Real>(algorithm: &dyn Algorithm<T>) -> Vec<Vec<Piece>> {
-    let of = |e| {
+/// What a node sends in each exchange of the first iteration.
+pub fn outboxes<T: Real>(algorithm: &dyn Algorithm<T>) -> impl Iterator<Item = Outbox<T>> {
+    (0..algorithm.exchanges()).map(|e| {
         let mut out = Outbox::default();
         algorithm.share(Round { k: 0, e }, &mut out);
-        out.pieces().collect()
-    };
-    (0..algorithm.exchanges()).map(of).collect()
+        out
+    })
+}
+
+/// The vectors and numbers that a node sends in each exchange of an iteration.
+pub fn pieces<T: Real>(algorithm: &dyn Algorithm<T>) -> Vec<Vec<Piece>> {
+    outboxes(algorithm).map(|out| out.pieces().collect()).collect()
 }

@@ -127,12 +127,12 @@ pub struct Judgement {
 
 fn write_position(Position { job, k }: Position, out: &mut Writer) {
     out.u64(u64::from(job));
-    out.u64(k.map_or(0, |k| k.saturating_add(1)));
+    out.option(k);
 }
 
 fn read_position(bytes: &mut Reader) -> Option<Position> {
     let job = u32::try_from(bytes.u64()?).ok()?;
-    Some(Position { job, k: bytes.u64()?.checked_sub(1) })
+    Some(Position { job, k: bytes.option()? })
 }
 
 fn write_ballot((round, owner): Ballot, out: &mut Writer) {
@@ -164,7 +164,7 @@ impl Outcome {
         out.u64(self.back.len() as u64);
         for Back { node, own } in &self.back {
             out.u64(*node as u64);
-            out.u64(own.map_or(0, |k| k.saturating_add(1)));
+            out.option(*own);
         }
         write_position(self.from, out);
     }
@@ -177,7 +177,7 @@ impl Outcome {
         let mut back = Vec::new();
         for _ in 0..bytes.u64()? {
             let node = read_node(bytes, nodes)?;
-            back.push(Back { node, own: bytes.u64()?.checked_sub(1) });
+            back.push(Back { node, own: bytes.option()? });
         }
         let from = read_position(bytes)?;
         let sorted = gone.is_sorted_by(|a, b| a < b) && back.is_sorted_by(|a, b| a.node < b.node);
@@ -296,7 +296,8 @@ pub struct Agreement {
     /// The members of the chapter, in order.
     pub members: Vec<usize>,
     from: Position, // where the chapter begins
-    runs: u32,      // of the experiment: no node comes back after the last
+    /// The number of runs: no node comes back after the last.
+    pub runs: u32,
     /// Those of members.
     pub known: BTreeMap<usize, Known>,
     /// Those of other nodes, which ask to come back.
@@ -322,11 +323,6 @@ impl Agreement {
             since: Duration::ZERO,
             obstacle: None,
         }
-    }
-
-    /// Sets the number of runs.
-    pub fn set_runs(&mut self, runs: u32) {
-        self.runs = runs;
     }
 
     fn statements(&self) -> impl Iterator<Item = &Statement> {
@@ -644,7 +640,7 @@ mod tests {
         let back = vec![Back { node: 3, own: Some(20) }];
         let other = Outcome { back, ..outcome.clone() };
         assert!(!agreement.accepts(&both(1), ballot, &other, &asking), "it has no such state");
-        agreement.set_runs(0);
+        agreement.runs = 0;
         assert!(!agreement.accepts(&both(1), ballot, &outcome, &asking), "no run is left");
         // A member that lacks its state has it handed over again, from any position.
         let mut agreement = among(3);

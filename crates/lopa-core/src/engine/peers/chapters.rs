@@ -66,7 +66,6 @@ pub struct Chapters {
     loaded: bool,             // from the journal
     leaving: bool,            // this node says good-bye
     graphs: Vec<Graph>,       // of all runs
-    runs: u32,                // of the experiment
 }
 
 impl Chapters {
@@ -88,7 +87,6 @@ impl Chapters {
             loaded: false,
             leaving: false,
             graphs: Vec::new(),
-            runs: u32::MAX,
         }
     }
 
@@ -120,7 +118,7 @@ impl Chapters {
         let id: Hash = hash.finalize().into();
         self.ids.push(run_id(&id));
         self.ends.push(end);
-        self.agreement = Agreement::new(&chapter, self.runs);
+        self.agreement = Agreement::new(&chapter, self.agreement.runs);
         self.all.push(chapter);
     }
 
@@ -208,8 +206,7 @@ impl<W: Wire> Peers<W> {
 
     /// Sets the graphs of all runs, in each of which those that stay must be connected, and the number of runs.
     pub fn set_runs(&mut self, graphs: Vec<Graph>, runs: u32) {
-        (self.chapters.graphs, self.chapters.runs) = (graphs, runs);
-        self.chapters.agreement.set_runs(runs);
+        (self.chapters.graphs, self.chapters.agreement.runs) = (graphs, runs);
     }
 
     /// Begins a run, with the iterations of its checkpoints, if it has any; where it `lacks` the state that a chapter

@@ -5,14 +5,14 @@ use sha2::{Digest, Sha256};
 
 use crate::data::Data;
 use crate::engine::{
-    Independent, Limits, Node, Peers, Transport, Wire, masked, pieces, wire_bytes,
+    Independent, Limits, Node, Peers, Transport, Wire, masked, outboxes, pieces, wire_bytes,
 };
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::watch;
-use crate::experiment::Experiment;
+use crate::experiment::{AlgorithmSpec, Experiment};
 use crate::math::real::Real;
 use crate::messages::Messages;
-use crate::network::outbox::{Outbox, Piece, Round};
+use crate::network::outbox::Piece;
 use crate::network::{self, Graph, Mixing};
 use crate::problem::At;
 use crate::run::job::cannot_leave;
@@ -87,34 +87,6 @@ impl Experiment {
         Ok((entries, most + FRAME))
     }
 
-    /// The vectors that a node sends in an iteration of an algorithm, by the algorithm's label.
-    pub fn sends(
-        &self,
-        data: Option<&Data>,
-        node: usize,
-        label: &str,
-    ) -> Result<Vec<&'static str>> {
-        let mut names = Vec::new();
-        self.at_start(data, node, |_, of, node| {
-            let exchanges = 0..if of == label { node.algorithm.exchanges() } else { 0 };
-            for e in exchanges {
-                let mut out = Outbox::default();
-                node.algorithm.share(Round { k: 0, e }, &mut out);
-                names.extend(
-                    out.vectors().iter().filter(|vector| vector.1 > 1).map(|vector| vector.0),
-                );
-            }
-            Ok(())
-        })?;
-        let mut once = Vec::new();
-        names.into_iter().for_each(|name| {
-            if !once.contains(&name) {
-                once.push(name)
-            }
-        });
-        Ok(once)
-    }
-
     /// Shows one node as it is at the start of each algorithm, by the algorithm's label.
     fn at_start(
         &self,
@@ -126,9 +98,7 @@ impl Experiment {
         let world = self.world(data, seed)?;
         let setup = self.setup(data, &world, seed);
         for algorithm in &self.algorithms {
-            let parts = setup.parts_of(node..node + 1)?.each;
-            let nodes = setup.nodes_of(parts, node, &algorithm.choice.build)?;
-            show(&setup, &algorithm.label, &nodes[0])?;
+            show(&setup, &algorithm.label, &setup.node(node, algorithm)?)?;
         }
         Ok(())
     }
@@ -220,6 +190,27 @@ impl Experiment {
 }
 
 impl Setup<'_> {
+    /// A node as it is at the start of an algorithm.
+    fn node(&self, node: usize, algorithm: &AlgorithmSpec) -> Result<Node<f64>> {
+        let parts = self.parts_of(node..node + 1)?.each;
+        Ok(self.nodes_of(parts, node, &algorithm.choice.build)?.swap_remove(0))
+    }
+
+    /// The names of the vectors that a node sends in an iteration of an algorithm.
+    pub fn sends(&self, node: usize, algorithm: &AlgorithmSpec) -> Result<Vec<&'static str>> {
+        let node = self.node(node, algorithm)?;
+        let mut names = Vec::new();
+        for out in outboxes(&*node.algorithm) {
+            // Those of length 0 are not sent; those of length 1 are the numbers of a rule for steps.
+            for &(name, _) in out.vectors().iter().filter(|(_, length)| *length > 1) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        Ok(names)
+    }
+
     /// The largest messages of a node like this one.
     pub(super) fn limits<T: Real>(&self, node: &Node<T>) -> Limits {
         let usual = Messages::default();
