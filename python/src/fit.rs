@@ -11,14 +11,14 @@ use lopa::data::{
     Data, Dataset, Origin, Scaling, Scalings, Target, TargetScaling, Targets, check_spelling,
 };
 use lopa::error::{Error, Result};
-use lopa::evaluate::mean;
 use lopa::experiment::Experiment;
 use lopa::folder::model::{About, Model, Spent};
+use lopa::folder::serve::Personal;
 use lopa::problem::private::Key;
+use lopa::run::evaluate::mean;
 use lopa::run::private::{Claim, Reservation, Reserved, fresh};
 use lopa::run::steps::TOLD;
 use lopa::run::{Context, Outcome, Setup, Solved, Store};
-use lopa::serve::Personal;
 use lopa_study::choose::{self, Ended};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -104,7 +104,7 @@ pub fn partition(
 #[pyfunction]
 pub fn shuffled(mut rows: Vec<u32>, node: usize, seed: u64) -> Vec<u32> {
     let mut stream = Stream::new(seed, Purpose::Data, node);
-    stream.seek(1 << 20, 0); // where `lopa::problems` draws its splits; the tests compare trajectories
+    stream.seek(1 << 20, 0); // where `lopa::problem::builtin` draws its splits; the tests compare trajectories
     stream.shuffle(&mut rows);
     rows
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lopa::error::{Error, Result};
 use lopa::folder::RunReader;
 use lopa::folder::model::Model;
-use lopa::store::output;
+use lopa_base::store::output;
 use lopa_report::html::Report;
 use lopa_report::pictures::{Styles, View, curves, networks};
 use lopa_report::saved::{Saved, find_claims};

@@ -29,7 +29,7 @@ use lopa::error::{Error, Result, nearest};
 use lopa::experiment::Registries;
 
 use cli::{Cli, Command};
-use lopa::store::limits;
+use lopa_base::store::limits;
 use output::{Output, described, document, print};
 use program::Program;
 

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 use lopa::error::{Error, Kind};
 pub use lopa::math::number;
-use lopa::store::output::is_stdout;
+use lopa_base::store::output::is_stdout;
 pub use lopa_study::sentences::bytes;
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
 //! What runs in every iteration: [problems](problem) of m nodes, [networks](network),
-//! [algorithms], the [messages] they send, the [engines](engine) that move these, and
+//! [algorithms], the [engines](engine) that move their [messages](engine::messages), and
 //! [measures](evaluate).
 
 #![forbid(unsafe_code)]
@@ -13,7 +13,5 @@ use lopa_data as data;
 pub mod algorithms;
 pub mod engine;
 pub mod evaluate;
-pub mod messages;
 pub mod network;
 pub mod problem;
-pub mod problems;

@@ -1,6 +1,6 @@
 //! The handshake: the first message of each neighbour, and the terms on which both must agree.
 
-use lopa::store::bytes::{Hash, Reader, Writer};
+use lopa_base::store::bytes::{Hash, Reader, Writer};
 
 /// The version of this message and of the frames after it.
 const PROTOCOL: u64 = 3;

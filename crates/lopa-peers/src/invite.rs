@@ -8,9 +8,9 @@ use std::path::Path;
 use iroh::PublicKey;
 use lopa::config::Source;
 use lopa::error::{Error, Kind, Result};
-use lopa::store::bytes::{Hash, hex};
-use lopa::store::limits::read_text;
-use lopa::store::{limits, output};
+use lopa_base::store::bytes::{Hash, hex};
+use lopa_base::store::limits::read_text;
+use lopa_base::store::{limits, output};
 use serde::Serialize;
 
 use crate::key::{Key, parse_hex};

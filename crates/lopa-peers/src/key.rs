@@ -6,9 +6,9 @@ use std::path::Path;
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use iroh::SecretKey;
 use lopa::error::{Error, Result};
-use lopa::store::bytes::hex;
-use lopa::store::files::{cannot_write, create_private};
-use lopa::store::limits::read_text;
+use lopa_base::store::bytes::hex;
+use lopa_base::store::files::{cannot_write, create_private};
+use lopa_base::store::limits::read_text;
 use sha2::{Digest, Sha256, Sha512};
 
 /// The identity of a node: an ed25519 public key, written as 64 hexadecimal digits.

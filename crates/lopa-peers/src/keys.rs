@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use lopa::store::bytes::{Hash, Reader, Writer};
+use lopa_base::store::bytes::{Hash, Reader, Writer};
 
 /// The most bytes of a list of keys.
 pub const MOST: usize = 1 << 20;

@@ -18,9 +18,9 @@ use iroh::PublicKey;
 use lopa::config::{Section, Source};
 use lopa::error::{Error, Result, nearest};
 use lopa::network::Graph;
-use lopa::store::bytes::hex;
-use lopa::store::limits::{self, read_text};
-use lopa::store::output;
+use lopa_base::store::bytes::hex;
+use lopa_base::store::limits::{self, read_text};
+use lopa_base::store::output;
 use serde::Serialize;
 
 use crate::key::parse_hex;

@@ -6,7 +6,7 @@
 
 use iroh::PublicKey;
 use lopa::error::{Error, Kind, Result};
-use lopa::store::bytes::{Hash, Writer};
+use lopa_base::store::bytes::{Hash, Writer};
 use sha2::{Digest, Sha256};
 
 use crate::key::Key;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lopa::error::{Error, Result, nearest};
 use lopa::folder::{Run, WorldNote};
-use lopa::store::output;
+use lopa_base::store::output;
 use lopa_study::statistics::Summary;
 
 use crate::figure::{Axes, Content, Curve, Figure, Heat, Network, Panel, Point, Style, style};

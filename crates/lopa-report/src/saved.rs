@@ -5,7 +5,7 @@ use std::path::Path;
 use lopa::error::{Error, Result};
 use lopa::folder::{Manifest, MetricsRow, RunReader, WorldNote};
 use lopa::run::Outcome;
-use lopa::store::limits::{self, read_text};
+use lopa_base::store::limits::{self, read_text};
 use serde_json::Value;
 
 /// A run folder in memory.

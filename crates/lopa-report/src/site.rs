@@ -1,8 +1,8 @@
 //! A site's own page: what it gained, what it sent, who could learn what from it, and where its model comes from.
 
 use lopa::folder::model::Spent;
+use lopa::folder::serve::{AnyScore, DRAWS, Interval, Judged, Site};
 use lopa::network::Exposure;
-use lopa::serve::{AnyScore, DRAWS, Interval, Judged, Site};
 
 use crate::html::document;
 use crate::html::number::{bytes, count};

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use lopa::error::{Error, Result};
 use lopa::experiment::{self, Experiment, Registries};
 use lopa::run::{Context, Outcome, trajectory_digest};
-use lopa::store::limits::{self, read_text};
+use lopa_base::store::limits::{self, read_text};
 use lopa_report::html::Report;
 
 use crate::events::{Events, say};

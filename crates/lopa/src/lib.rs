@@ -50,10 +50,9 @@
 // The macros refer to this crate by its name, even inside it.
 extern crate self as lopa;
 
-pub use lopa_base::{choices, config, error, macros, math, params, store};
-pub use lopa_core::{
-    algorithms, engine, evaluate, messages, network, problem, problems, variables,
-};
+use lopa_base::store;
+pub use lopa_base::{choices, config, error, macros, math, params};
+pub use lopa_core::{algorithms, engine, network, problem, variables};
 pub use lopa_data as data;
 
 #[cfg(doctest)]
@@ -62,8 +61,6 @@ pub mod conformance;
 pub mod experiment;
 pub mod folder;
 pub mod run;
-pub mod serve;
-pub mod work;
 
 /// The names that programs and problems need: `use lopa::prelude::*`. Files of algorithms use [`algorithms::prelude`].
 pub mod prelude {

@@ -9,7 +9,7 @@ use lopa::error::{Error, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::RunReader;
 use lopa::folder::model::About;
-use lopa::serve::{Adapted, Answers, AnyScore, Newcomer, adapt as adapted};
+use lopa::folder::serve::{Adapted, Answers, AnyScore, Newcomer, adapt as adapted};
 use serde_json::json;
 
 use super::evaluate::{numbers, show};

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::Args;
 use lopa::error::Result;
 use lopa::folder::model::Model;
-use lopa::serve::{AnyScore, Truth};
+use lopa::folder::serve::{AnyScore, Truth};
 use serde_json::Value;
 
 use self::share::{Asked, Share, Shares};

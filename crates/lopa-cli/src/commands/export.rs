@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use lopa::error::Result;
-use lopa::store::output;
+use lopa_base::store::output;
 use lopa_report::export::csv;
 use lopa_report::saved::Saved;
 use serde_json::json;

@@ -7,8 +7,8 @@ use lopa::data::{Named, NewRows, SURVIVAL, Target, new_rows, parsed_label};
 use lopa::error::{Error, Kind, Result, nearest};
 use lopa::folder::RunReader;
 use lopa::folder::model::{About, Model};
+use lopa::folder::serve::Truth;
 use lopa::run::Outcome;
-use lopa::serve::Truth;
 use lopa_study::seeds::Ended;
 
 use crate::output::Output;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use lopa::error::{Error, Result};
-use lopa::store;
+use lopa_base::store;
 use lopa_study::init::{Facts, Wish, Written, init as write};
 use serde_json::{Value, json};
 

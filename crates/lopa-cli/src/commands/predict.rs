@@ -11,7 +11,7 @@ use lopa::error::{Error, Result};
 use lopa::folder::model::{About, Model};
 use lopa::problem::AnyProblem;
 use lopa::problem::predictor::decide;
-use lopa::store;
+use lopa_base::store;
 use serde_json::{Map, Value, json};
 
 use super::finished::{LabelArgs, ModelArgs, WhoseArgs, homes, one_model, rows_for};

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use lopa::error::Result;
-use lopa::store;
+use lopa_base::store;
 use lopa_report::html::Report;
 use lopa_report::live::Live;
 use lopa_report::pictures::{self, ImageFormat, View};

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use lopa::error::{Error, Result};
 use lopa::experiment::Experiment;
+use lopa::folder::work::{Member, Share};
 use lopa::folder::{Runs, Shared, share};
-use lopa::work::{Member, Share};
 use serde_json::json;
 
 use super::bars::INTERVAL;

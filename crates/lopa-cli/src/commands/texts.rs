@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use lopa::error::{Error, Result};
 use lopa::experiment::schema;
-use lopa::store::output;
+use lopa_base::store::output;
 use lopa_study::tune::TuneSpec;
 use serde_json::json;
 

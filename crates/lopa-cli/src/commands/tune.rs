@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
 use lopa::error::Result;
-use lopa::store;
+use lopa_base::store;
 use lopa_study::tune::{self, Confirmation, Trial, Tuned};
 use serde_json::json;
 

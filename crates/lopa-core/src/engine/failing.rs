@@ -6,7 +6,7 @@
 //! link is late again; otherwise it arrives with the next message, because a link delivers in
 //! order.
 
-use crate::messages::{Failures, Fate};
+use crate::engine::messages::{Failures, Fate};
 use crate::network::Mixing;
 use crate::network::time::Timetable;
 use crate::store::bytes::{Reader, Writer};

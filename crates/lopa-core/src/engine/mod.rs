@@ -7,6 +7,7 @@ pub mod dial;
 mod expect;
 mod failing;
 pub mod masked;
+pub mod messages;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod peers;
@@ -36,8 +37,8 @@ pub use wire::{Event, Signature, Wire};
 use crate::algorithms::Algorithm;
 use crate::algorithms::parts::directions::TABLE;
 use crate::algorithms::parts::steps::RULE;
+use crate::engine::messages::Tally;
 use crate::math::real::{Real, largest};
-use crate::messages::Tally;
 use crate::problem::oracle::Oracle;
 
 /// A node: its algorithm's state and its oracle.

@@ -3,9 +3,9 @@
 use rayon::ThreadPool;
 
 use super::{Alone, Cluster, Direct, Lossy, Node, Progress, Site, pieces};
+use crate::engine::messages::{Attack, Messages};
 use crate::error::Result;
 use crate::math::real::Real;
-use crate::messages::{Attack, Messages};
 use crate::network::{Mixing, Rounds};
 use crate::problem::Together;
 use crate::problem::oracle::Counts;

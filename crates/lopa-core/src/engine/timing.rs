@@ -6,8 +6,8 @@
 //! anyway; then every process advances all clocks over the same rounds. Messages carry no time, and
 //! no node waits for it.
 
+use crate::engine::messages::Failures;
 use crate::math::real::Real;
-use crate::messages::Failures;
 use crate::network::time::Timetable;
 use crate::network::{Cursor, Mixing, Rounds};
 use crate::problem::oracle::Counts;

@@ -8,6 +8,7 @@
 //! makes the parts. Algorithms use an [`Oracle`](oracle::Oracle): a part with minibatches and
 //! counters.
 
+pub mod builtin;
 pub mod form;
 mod kind;
 pub mod oracle;

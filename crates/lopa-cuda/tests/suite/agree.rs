@@ -1,6 +1,6 @@
 //! A device computes the same as the processor.
 
-use lopa::evaluate::Point;
+use lopa::run::evaluate::Point;
 
 use super::{card, hopper, run};
 

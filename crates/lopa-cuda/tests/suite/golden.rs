@@ -7,9 +7,9 @@ use lopa::engine::Node;
 use lopa::engine::device::Program;
 use lopa::network::Mixing;
 use lopa::problem::Bilevel;
+use lopa::problem::builtin::{Local, hyperparameter, representation};
 use lopa::problem::oracle::{Batches, Oracle};
 use lopa::problem::scope::Scope;
-use lopa::problems::{Local, hyperparameter, representation};
 use serde_json::Value;
 
 use super::{card, experiment};

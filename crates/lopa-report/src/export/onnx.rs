@@ -233,7 +233,7 @@ mod tests {
     use lopa::data::{Features, Scaling, Scalings};
     use lopa::folder::model::About;
     use lopa::math::portable::{exp, ln, tanh};
-    use lopa::problems::problems;
+    use lopa::problem::builtin::problems;
 
     /// A field of a message: its number, and its bytes or its value.
     type Field<'a> = (u64, &'a [u8], u64);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use lopa::evaluate::Quartiles;
 use lopa::run::Outcome;
+use lopa::run::evaluate::Quartiles;
 use lopa::run::trace::{baseline_name, baseline_of};
 use lopa_study::seeds::Ended;
 use lopa_study::statistics::Summary;

@@ -9,10 +9,10 @@ use lopa::algorithms::{AnyMethod, algorithms};
 use lopa::config::Choice;
 use lopa::engine::Simulation;
 use lopa::error::Result;
-use lopa::evaluate::exact::{conjugate_gradients, solve};
 use lopa::experiment::AlgorithmSpec;
 use lopa::math::portable::{exp, ln};
 use lopa::math::real::{Real, axpy, cast};
+use lopa::run::evaluate::exact::{conjugate_gradients, solve};
 use lopa::run::{Setup, variables};
 
 /// A run has diverged when ‖∇Φ‖² exceeds its initial value by this factor.

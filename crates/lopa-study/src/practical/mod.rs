@@ -19,12 +19,12 @@ use self::snapshot::Snapshot;
 use self::spectrum::extreme_eigenvalues;
 use crate::parallel;
 use lopa::error::Result;
-use lopa::evaluate::exact::solve;
 use lopa::experiment::AlgorithmSpec;
 use lopa::math::portable::{exp, ln};
 use lopa::math::real::{axpy, dot};
 use lopa::problem::{At, Bilevel};
 use lopa::run::Setup;
+use lopa::run::evaluate::exact::solve;
 
 /// The nodes' parts of a problem.
 pub type Parts = [Box<dyn Bilevel<f64>>];

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::Parts;
 use crate::parallel;
-use lopa::evaluate::exact::{Solution, solve};
-use lopa::evaluate::mean;
 use lopa::problem::Bilevel;
 use lopa::run::Variables;
+use lopa::run::evaluate::exact::{Solution, solve};
+use lopa::run::evaluate::mean;
 
 /// The terms of V^k without their weights.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::confirm::Confirmation;
 use super::space::Candidate;
 use lopa::error::{Error, Result};
-use lopa::store::output;
-use lopa::work::{Ledger, Merge, Next, Unit};
+use lopa::folder::work::{Ledger, Merge, Next, Unit};
+use lopa_base::store::output;
 
 /// A finished trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

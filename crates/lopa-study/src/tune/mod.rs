@@ -30,10 +30,10 @@ use journal::{Line, Merged, found_name, test_name, trial_name};
 use lopa::config::Source;
 use lopa::error::{Error, Result};
 use lopa::experiment::{AlgorithmSpec, Experiment, Registries};
+use lopa::folder::work::{Beating, Ledger, Member, Merge, Sender, Unit, walk, walk_sent};
 use lopa::math::portable::powi;
 use lopa::run::Context;
-use lopa::store::bytes::hex;
-use lopa::work::{Beating, Ledger, Member, Merge, Sender, Unit, walk, walk_sent};
+use lopa_base::store::bytes::hex;
 use runner::{Job, Runner, Task, foreign, interrupted};
 use space::Space;
 

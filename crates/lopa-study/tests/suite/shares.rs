@@ -9,8 +9,8 @@ use std::time::Duration;
 use lopa::config::Source;
 use lopa::error::Result;
 use lopa::experiment::Registries;
+use lopa::folder::work::{Member, Unit};
 use lopa::run::Context;
-use lopa::work::{Member, Unit};
 use lopa_study::tune::{Note, Trials, Tuned, tune, work};
 
 const EXPERIMENT: &str = r#"

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use lopa::math::random::{Purpose, Stream};
 use lopa::problem::Setting;
+use lopa::problem::builtin::Local;
 use lopa::problem::scope::Scope;
-use lopa::problems::Local;
 
 use crate::bench::{Bench, dense, rows};
 use crate::cases::Case;

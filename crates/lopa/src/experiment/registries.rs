@@ -5,10 +5,10 @@ use crate::config::Registry;
 use crate::data::partition::{PartitionBuild, partitions};
 use crate::data::{SourceBuild, sources};
 use crate::engine::device::{Device, devices};
-use crate::messages::{AnyCompressor, compressors};
+use crate::engine::messages::{AnyCompressor, compressors};
 use crate::network::{GraphBuild, WeightsBuild, graphs, weights};
 use crate::problem::AnyProblem;
-use crate::problems::problems;
+use crate::problem::builtin::problems;
 
 /// The registries of experiment files; by default, those of the library.
 ///

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{CheckpointSpec, PrivacySpec, Registries, RunSpec};
 use crate::config::Entry;
 use crate::data::Preparation;
-use crate::messages::{Attack, Rules};
+use crate::engine::messages::{Attack, Rules};
 use crate::network::MAX_NODES;
 use crate::network::time::TimeSpec;
 use crate::problem::scope::Scope;

@@ -28,7 +28,9 @@ pub mod model;
 mod parts;
 mod reader;
 mod resume;
+pub mod serve;
 mod traces;
+pub mod work;
 mod writer;
 
 pub use complete::{complete, merge};

@@ -11,11 +11,11 @@ use super::writer::{folder_name, resolved};
 use super::{Parts, run_name};
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
-use crate::store::bytes::hex;
-use crate::store::disk;
-use crate::work::{
+use crate::folder::work::{
     Beating, Ledger, Member, Merge, Sender, Unit, interrupted, walk_alone, walk_sent,
 };
+use crate::store::bytes::hex;
+use crate::store::disk;
 
 /// The folder that parts of an experiment's runs share, below the folder of run folders.
 pub fn parts_folder(runs: &Path, experiment: &Experiment) -> PathBuf {

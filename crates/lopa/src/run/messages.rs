@@ -3,10 +3,10 @@
 use super::Observers;
 use super::processes::Processes;
 use super::world::Job;
+use crate::engine::messages::Messages;
 use crate::engine::{Delivery, Direct, Lossy, Node, Site, Transport, pieces};
 use crate::error::{Error, Result};
 use crate::math::real::Real;
-use crate::messages::Messages;
 
 impl Job<'_> {
     /// Whether its messages are modified in any way.

@@ -18,6 +18,7 @@ mod timed_calls;
 pub mod trace;
 mod world;
 
+pub use lopa_core::evaluate;
 pub use recorder::probe::{Probe, Probing, Variables, variables};
 pub use recorder::solved::Solved;
 pub use world::{Setup, World};
@@ -31,11 +32,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::data::{Data, Origin};
+use crate::engine::messages::Tally;
 use crate::engine::{Alone, Transport};
 use crate::error::Result;
-use crate::evaluate::{Point, Quartiles};
 use crate::experiment::{Experiment, Precision};
-use crate::messages::Tally;
+use crate::run::evaluate::{Point, Quartiles};
 use crate::run::trace::{Row, Stop};
 use crate::store::bytes::hex;
 use checkpoint::State;

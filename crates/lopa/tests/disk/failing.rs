@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lopa::error::Kind;
 use lopa::folder::model_path;
-use lopa::store::disk::{Step, Verdict};
+use lopa_base::store::disk::{Step, Verdict};
 
 use super::{Lab, Left, left, quick, steps, undisturbed};
 

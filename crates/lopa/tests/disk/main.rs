@@ -20,7 +20,7 @@ use lopa::experiment::{Experiment, Registries};
 use lopa::folder::{RunReader, Status, complete};
 use lopa::run::trace::Row;
 use lopa::run::{Context, Listener, Outcome};
-use lopa::store::disk::{Step, Verdict, watched};
+use lopa_base::store::disk::{Step, Verdict, watched};
 
 /// Two algorithms, with three checkpoints each, on data that is divided.
 const EXPERIMENT: &str = r#"

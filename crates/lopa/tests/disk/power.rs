@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use lopa::engine::{FileJournal, Journal};
-use lopa::store::disk::{Verdict, watched};
+use lopa_base::store::disk::{Verdict, watched};
 
 use super::simulated::{Cut, Simulated, Taken};
 use super::{Event, INTERVAL, Lab, quick};
@@ -154,7 +154,7 @@ fn a_power_cut_after_any_step_leaves_the_journal_as_it_was_said_to_be() {
     let steps = Rc::new(RefCell::new(Vec::new()));
     let said = RefCell::new(Vec::<(usize, Vec<u8>)>::new());
     let taken = steps.clone();
-    let watch = move |step: lopa::store::disk::Step| {
+    let watch = move |step: lopa_base::store::disk::Step| {
         taken.borrow_mut().extend(Taken::of(&step));
         quick(&step)
     };

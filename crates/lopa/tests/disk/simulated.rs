@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lopa::math::random::{Purpose, Stream};
-use lopa::store::disk::Step;
+use lopa_base::store::disk::Step;
 
 /// A step that was taken.
 #[derive(Debug, Clone)]

@@ -7,12 +7,12 @@ use std::ops::Range;
 use lopa::algorithms::{algorithms, regroup};
 use lopa::engine::{Node, Simulation};
 use lopa::error::Kind;
-use lopa::evaluate::mean;
 use lopa::experiment::{AlgorithmSpec, Experiment, Precision};
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::Real;
 use lopa::network::{Graph, check};
 use lopa::problem::scope::Scope;
+use lopa::run::evaluate::mean;
 use lopa::run::trace::Stop;
 use lopa::run::{CameBack, Outcome, Part};
 

@@ -3,9 +3,9 @@
 use lopa::config::Source;
 use lopa::data::{Data, Dataset, Features, Scalings};
 use lopa::math::random::{Purpose, Stream};
+use lopa::problem::builtin::problems;
 use lopa::problem::private::Derivative::{self, *};
 use lopa::problem::{At, Bilevel, Setting};
-use lopa::problems::problems;
 
 const FEATURES: usize = 4;
 const ROWS: usize = 12;

@@ -13,9 +13,9 @@ use lopa::experiment::{Experiment, Registries};
 use lopa::math::real::Real;
 use lopa::network::Mixing;
 use lopa::problem::At;
+use lopa::problem::builtin::quadratic;
 use lopa::problem::oracle::{Batches, Counts, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use lopa::problem::scope::Scope;
-use lopa::problems::quadratic;
 
 /// The file of a scope.
 fn text(scope: Scope) -> &'static str {
@@ -259,7 +259,7 @@ fn one_node_works<T: Real>() {
         let held_back = ["warm=false", "hv_steps=1", "radius", "l1"];
         let reaches = !held_back.iter().any(|held| name.contains(held));
         if in_file && second_order && !random && reaches {
-            let grad = lopa::evaluate::exact::solve(part.as_mut(), &x, &[0.0; 6]).grad;
+            let grad = lopa::run::evaluate::exact::solve(part.as_mut(), &x, &[0.0; 6]).grad;
             assert!(norm(&grad) < 1.0, "{name}: |∇Φ| = {}", norm(&grad));
         }
         assert!(x.iter().all(|x| x.is_finite()), "{name}");

@@ -8,14 +8,14 @@ use std::sync::atomic::AtomicBool;
 use lopa::config::Source;
 use lopa::engine::Progress;
 use lopa::error::{Kind, Result};
-use lopa::evaluate;
 use lopa::experiment::Experiment;
 use lopa::math::random::{Purpose, Stream};
 use lopa::run::checkpoint::{Checkpoint, State, Store};
+use lopa::run::evaluate;
 use lopa::run::trace::{Row, Stop};
 use lopa::run::{self, Context, Outcome};
-use lopa::store::disk::{Step, Verdict, watched};
-use lopa::store::files::replace;
+use lopa_base::store::disk::{Step, Verdict, watched};
+use lopa_base::store::files::replace;
 
 const PERSONAL: &str = include_str!("../../../../experiments/quadratic.toml");
 const GLOBAL: &str = include_str!("../../../../experiments/quadratic-global.toml");

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::AtomicBool;
 
 use lopa::config::Source;
+use lopa::engine::messages::Failures;
 use lopa::engine::{pieces, wire_bytes};
 use lopa::experiment::{Experiment, Registries};
 use lopa::math::random::{Purpose, Stream};
-use lopa::messages::Failures;
 use lopa::run::trace::Row;
 use lopa::run::{Context, Listener};
 

@@ -9,8 +9,8 @@ use crate::common::bench::*;
 use lopa::config::Source;
 use lopa::engine::Simulation;
 use lopa::experiment::Experiment;
+use lopa::problem::builtin::quadratic::{Coefficients, coefficients};
 use lopa::problem::scope::Scope;
-use lopa::problems::quadratic::{Coefficients, coefficients};
 use lopa::run::{Context, Listener};
 use serde_json::Value;
 

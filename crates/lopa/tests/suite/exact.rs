@@ -4,11 +4,11 @@ use crate::common::bench::{distance, norm};
 use crate::common::golden::{Golden, matrix};
 use crate::common::recorder::recorder;
 use crate::problems::cases::{CASES, Case, Point, all, close};
-use lopa::evaluate::exact::{TOLERANCE, conjugate_gradients, largest_curvature, solve};
 use lopa::math::real::axpy;
+use lopa::problem::builtin::quadratic::{Options, coefficients};
 use lopa::problem::scope::Scope;
 use lopa::problem::{At, Bilevel, Setting};
-use lopa::problems::quadratic::{Options, coefficients};
+use lopa::run::evaluate::exact::{TOLERANCE, conjugate_gradients, largest_curvature, solve};
 
 #[test]
 fn golden_solutions() {

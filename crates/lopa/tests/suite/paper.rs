@@ -7,8 +7,8 @@ use crate::common::bench::*;
 use lopa::engine::Simulation;
 use lopa::math::real::Real;
 use lopa::network::outbox::{Outbox, Round};
+use lopa::problem::builtin::quadratic::{self, Coefficients, coefficients};
 use lopa::problem::oracle::Counts;
-use lopa::problems::quadratic::{self, Coefficients, coefficients};
 
 /// Eight heterogeneous quadratics on a ring, with all samples.
 const RING: &str = "

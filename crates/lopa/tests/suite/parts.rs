@@ -9,11 +9,11 @@ use std::time::Duration;
 use lopa::config::Source;
 use lopa::error::Result;
 use lopa::experiment::{Experiment, Registries};
+use lopa::folder::work::{Member, Unit};
 use lopa::folder::{
     Runs, Shared, complete, merge, merged, parts_folder, remove_parts, run_of, share,
 };
 use lopa::run::{Context, Listener};
-use lopa::work::{Member, Unit};
 use serde_json::Value;
 
 static NEVER: AtomicBool = AtomicBool::new(false);

@@ -7,7 +7,7 @@ use lopa::data::{
 };
 use lopa::error::Result;
 use lopa::folder::model::Model;
-use lopa::problems::problems;
+use lopa::problem::builtin::problems;
 use serde_json::json;
 
 use crate::files::load_files;
@@ -71,7 +71,7 @@ fn a_label_is_as_many_numbers_as_there_are_columns_of_them() {
     assert_eq!(error.id, "data/bad-label");
     assert!(error.message.contains("is 2 numbers"), "{}", error.message);
     let labels = ["1.5".to_string(), "3\t4".to_string()];
-    let answers = lopa::serve::Answers::new(&labels, &[], Target::Numbers(1)).unwrap_err();
+    let answers = lopa::folder::serve::Answers::new(&labels, &[], Target::Numbers(1)).unwrap_err();
     assert_eq!(answers.id, "data/bad-label");
 }
 

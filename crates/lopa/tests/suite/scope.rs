@@ -2,13 +2,13 @@
 
 use crate::common::bench::*;
 use lopa::config::Source;
-use lopa::evaluate;
-use lopa::evaluate::exact;
-use lopa::evaluate::mean::Mean;
 use lopa::experiment::Experiment;
 use lopa::problem::Bilevel;
+use lopa::problem::builtin::quadratic::{Coefficients, coefficients, x_star};
 use lopa::problem::scope::Scope;
-use lopa::problems::quadratic::{Coefficients, coefficients, x_star};
+use lopa::run::evaluate;
+use lopa::run::evaluate::exact;
+use lopa::run::evaluate::mean::Mean;
 
 const SETUP: &str = "scope = 'global'
     problem = { name = 'quadratic', n = 3, p = 4, heterogeneity = 0.7 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use lopa::error::Kind;
 use lopa::prelude::*;
+use lopa::problem::builtin::quadratic;
 use lopa::problem::{Ask, Directions, Shortcuts, SingleLevel, Together};
-use lopa::problems::quadratic;
 
 /// How often all nodes were answered in one call.
 static CALLS: AtomicUsize = AtomicUsize::new(0);

@@ -243,7 +243,7 @@ fn x_does_not_run_ahead_of_theta_and_v() {
             let bench = Bench::new(&setup, &format!("name = '{scheme}'"));
             let phi = |x: &[f64]| {
                 let one = |mut part: Box<dyn Bilevel<f64>>| {
-                    lopa::evaluate::exact::solve(part.as_mut(), x, &[0.0; 5]).phi
+                    lopa::run::evaluate::exact::solve(part.as_mut(), x, &[0.0; 5]).phi
                 };
                 bench.parts().into_iter().map(one).sum::<f64>() / 6.0
             };
@@ -288,7 +288,7 @@ fn the_golden_quadratic_is_solved() {
     let grads = golden
         .parts()
         .into_iter()
-        .map(|mut part| lopa::evaluate::exact::solve(part.as_mut(), &x, &[0.0; 2]).grad);
+        .map(|mut part| lopa::run::evaluate::exact::solve(part.as_mut(), &x, &[0.0; 2]).grad);
     let grad = mean(&grads.collect::<Vec<_>>());
     assert!(norm(&grad).powi(2) < 1e-20, "{}", norm(&grad).powi(2));
 }
@@ -419,7 +419,7 @@ fn the_mean_of_theta_is_less_noisy() {
     let mut off = [0.0; 2];
     for (node, mut part) in simulation.nodes().iter().zip(bench.parts::<f64>()) {
         let x: Vec<f64> = variable(node, "x").to_vec();
-        let theta = lopa::evaluate::exact::solve(part.as_mut(), &x, &[0.0; 5]).theta;
+        let theta = lopa::run::evaluate::exact::solve(part.as_mut(), &x, &[0.0; 5]).theta;
         off[0] += distance(node.algorithm.mean_theta().unwrap(), &theta);
         off[1] += distance(variable(node, "theta"), &theta);
     }

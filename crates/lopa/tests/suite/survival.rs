@@ -4,8 +4,8 @@ use lopa::data::{Data, Dataset, Features, Scalings, Target, Targets};
 use lopa::error::Error;
 use lopa::math::concordance::{Seen, concordance};
 use lopa::math::portable::ln;
+use lopa::problem::builtin::linalg::{Cholesky, Matrix};
 use lopa::problem::{At, Bilevel, Setting};
-use lopa::problems::linalg::{Cholesky, Matrix};
 use serde_json::Value;
 
 use crate::files::load_files;

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lopa::error::{Error, Kind, Result};
+use lopa::folder::work::{Beating, Ledger, Member, Merge, Next, Part, Share, Unit, walk};
 use lopa::math::random::{Purpose, Stream};
-use lopa::store::disk::{self, Verdict};
-use lopa::work::{Beating, Ledger, Member, Merge, Next, Part, Share, Unit, walk};
+use lopa_base::store::disk::{self, Verdict};
 
 const LEASE: Duration = Duration::from_secs(10);
 const WORK: &str = "test 1";

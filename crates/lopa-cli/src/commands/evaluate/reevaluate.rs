@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use lopa::data::{self, Data};
 use lopa::error::{Error, Kind, Result};
-use lopa::evaluate;
 use lopa::experiment::{Exactly, Experiment, FinalTheta};
 use lopa::run::Context;
+use lopa::run::evaluate;
 use lopa::run::trace::{Stop, baseline_name, baseline_of};
 use lopa::run::{Outcome, Setup};
 use lopa_study::seeds::Ended;

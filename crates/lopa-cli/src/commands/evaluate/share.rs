@@ -6,7 +6,7 @@ use std::rc::Rc;
 use lopa::data::{Features, NewRows};
 use lopa::error::{Error, Result};
 use lopa::folder::model::Model;
-use lopa::serve::{Answers, Truth};
+use lopa::folder::serve::{Answers, Truth};
 
 use crate::commands::finished::{LabelArgs, WhoseArgs, homes, rows_for};
 use crate::output::Output;

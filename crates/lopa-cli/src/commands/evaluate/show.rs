@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lopa::folder::model::Model;
-use lopa::serve::{ClassCounts, Score};
+use lopa::folder::serve::{ClassCounts, Score};
 use lopa_study::statistics::Summary;
 use serde_json::{Value, json};
 

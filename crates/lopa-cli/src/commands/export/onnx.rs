@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use lopa::data::Target;
 use lopa::error::Result;
-use lopa::store::output;
+use lopa_base::store::output;
 use lopa_report::export::onnx;
 
 use crate::commands::finished::{ModelArgs, one_model};

@@ -7,7 +7,7 @@ use lopa::config::{Choice, Source};
 use lopa::error::{Error, Result};
 use lopa::experiment::{Experiment, open};
 use lopa::network::{self, Analysis, Graph, GraphBuild, GraphFile, Joint, Mixing, WeightsBuild};
-use lopa::store::limits::{self, read_text};
+use lopa_base::store::limits::{self, read_text};
 use serde_json::{Value, json};
 
 use crate::program::Program;

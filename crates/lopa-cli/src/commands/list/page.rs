@@ -2,10 +2,10 @@
 
 use lopa::config::{Entry, Registry};
 use lopa::data::Preparation;
+use lopa::engine::messages::Attack;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::keys::{Key, Meaning, keys};
 use lopa::experiment::{CheckpointSpec, PrivacySpec, Registries, RunSpec, schema};
-use lopa::messages::Attack;
 use lopa::network::time::TimeSpec;
 use lopa_study::tune::TuneSpec;
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ use lopa::experiment::Experiment;
 use lopa::folder::{RunFolder, Status};
 use lopa::network::{self, Graph};
 use lopa::run::{Outcome, Store};
-use lopa::store::bytes::Hash;
+use lopa_base::store::bytes::Hash;
 use lopa_peers::{Iroh, Key, Keys, Level, Log, Member, Met, Neighbour, Place, Roster, Terms};
 use serde_json::json;
 use sha2::{Digest, Sha256};

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use lopa::error::{Error, Result};
-use lopa::store::limits::read_text;
+use lopa_base::store::limits::read_text;
 use lopa_report::live::Nodes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

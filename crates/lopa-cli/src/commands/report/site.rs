@@ -7,10 +7,10 @@ use lopa::error::{Error, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::Manifest;
 use lopa::folder::model::Model;
+use lopa::folder::serve::{Interval, Judged, judge};
 use lopa::network::Audit;
 use lopa::run::{Outcome, Setup};
-use lopa::serve::{Interval, Judged, judge};
-use lopa::store;
+use lopa_base::store;
 use lopa_report::site::{Sent, SitePage};
 use serde_json::{Value, json};
 

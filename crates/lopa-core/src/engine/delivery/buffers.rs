@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use super::workers::Scratch;
+use crate::engine::messages::Compressor;
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, update};
-use crate::messages::Compressor;
 use crate::network::outbox::{Combine, Piece};
 
 /// The buffers of one exchange of the iteration; each exchange sends different vectors.

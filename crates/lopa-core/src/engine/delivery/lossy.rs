@@ -1,4 +1,4 @@
-//! Messages that are compressed, lost, delayed, clipped or false: see [`crate::messages`].
+//! Messages that are compressed, lost, delayed, clipped or false: see [`crate::engine::messages`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,13 +7,13 @@ use super::buffers::{Buffers, Held, Opener, encoded, ranges, send};
 use super::edges::Edges;
 use super::states::States;
 use super::{Carried, Delivery, Parcels, Scratch, Site, Workers};
+use crate::engine::messages::{
+    Attack, Clip, Clipping, Compressor, Failures, Fate, Messages, Tally, distance, factor, median,
+};
 use crate::engine::refusal::Refusal;
 use crate::engine::transport::{Parcel, block};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::{Real, all_finite, update};
-use crate::messages::{
-    Attack, Clip, Clipping, Compressor, Failures, Fate, Messages, Tally, distance, factor, median,
-};
 use crate::network::Cursor;
 use crate::network::mixed::Mixed;
 use crate::network::outbox::{Combine, Outbox, Piece, Round};

@@ -1,8 +1,8 @@
 //! Which edges a round uses, their weights, losses and delays.
 
 use super::edges::Edges;
+use crate::engine::messages::{Failures, Fate, Tally};
 use crate::math::real::Real;
-use crate::messages::{Failures, Fate, Tally};
 use crate::network::Mixing;
 use crate::network::outbox::Round;
 

@@ -15,8 +15,8 @@ use super::{Region, Subject};
 use crate::theory::{Constants, Known};
 use lopa::data::{Data, Samples, Target};
 use lopa::math::portable::{exp, hypot, ln};
-use lopa::problems::loss::LossName;
-use lopa::problems::{Local, hyperparameter, representation};
+use lopa::problem::builtin::loss::LossName;
+use lopa::problem::builtin::{Local, hyperparameter, representation};
 
 struct Loss {
     slope: f64,

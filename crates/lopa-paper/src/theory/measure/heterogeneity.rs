@@ -5,10 +5,10 @@ use serde::Serialize;
 use lopa_study::practical::inspector::{Depth, Inspector, difference_norms};
 
 use crate::theory::{Constants, Parts, all_samples};
-use lopa::evaluate::exact::{conjugate_gradients, solve};
 use lopa::math::real::axpy;
 use lopa::network::Mixing;
 use lopa::problem::At;
+use lopa::run::evaluate::exact::{conjugate_gradients, solve};
 use lopa_study::practical::snapshot::{distance_sq, mean_row};
 
 /// In estimates, a node's matrices are compared with those of this many other nodes.

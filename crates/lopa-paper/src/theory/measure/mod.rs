@@ -23,13 +23,13 @@ use serde::Serialize;
 use self::heterogeneity::Dissimilarity;
 use super::{Constants, Known, Parts};
 use lopa::config::Choice;
-use lopa::evaluate::exact::solve;
 use lopa::math::parallel;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::dot;
 use lopa::problem::oracle::Batches;
 use lopa::problem::{AnyProblem, Bilevel, Setting};
 use lopa::run::Setup;
+use lopa::run::evaluate::exact::solve;
 use lopa_study::practical::inspector::Depth;
 use lopa_study::practical::snapshot::{Snapshot, distance_sq};
 

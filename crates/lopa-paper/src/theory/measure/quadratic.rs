@@ -5,9 +5,9 @@
 use super::Region;
 use super::heterogeneity;
 use crate::theory::{Constants, Known, Parts, all_samples};
-use lopa::evaluate::exact::{Solution, solve};
 use lopa::math::real::{axpy, dot};
 use lopa::problem::{At, Bilevel};
+use lopa::run::evaluate::exact::{Solution, solve};
 use lopa_study::practical::course::affine;
 use lopa_study::practical::inspector::Depth;
 use lopa_study::practical::snapshot::mean_row;

@@ -1,8 +1,8 @@
 //! ∇Φ along a run: affine on quadratics, by exact solves elsewhere.
 
-use lopa::evaluate::exact::solve;
 use lopa::math::real::axpy;
 use lopa::problem::Bilevel;
+use lopa::run::evaluate::exact::solve;
 use lopa_study::practical::course::LinearGradient;
 
 /// The gradient of the mean of the Φ_i.

@@ -14,7 +14,7 @@ use lopa::error::{Error, Result};
 use lopa::experiment::{BatchSpec, EachBatch, Experiment, Registries};
 use lopa::network::graphs;
 use lopa::problem::Bilevel;
-use lopa::problems::problems;
+use lopa::problem::builtin::problems;
 use lopa::run::{Context, World};
 use lopa_study::practical::course::{LinearGradient, mean_x};
 use lopa_study::practical::snapshot::{distance_sq, norm_sq};
@@ -283,7 +283,7 @@ impl Trial {
         let common = gradient.at(&x);
         let own = self.parts(&world)?.into_iter().map(|mut part| {
             let guess = vec![0.0; part.dims().p];
-            lopa::evaluate::exact::solve(&mut *part, &x, &guess).grad
+            lopa::run::evaluate::exact::solve(&mut *part, &x, &guess).grad
         });
         watched.b_sq = own.map(|grad| distance_sq(&grad, &common)).sum();
         Ok(watched)

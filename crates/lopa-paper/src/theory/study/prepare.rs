@@ -5,11 +5,11 @@ use crate::theory::bound::Start;
 use crate::theory::{Constants, Known, Parts, Scheme, Steps};
 use lopa::algorithms::lopa::{LopaParams, StartZ};
 use lopa::error::{Error, Result};
-use lopa::evaluate::exact::solve;
 use lopa::experiment::{AlgorithmSpec, Experiment};
 use lopa::math::schedule::Schedule;
 use lopa::problem::scope::Scope;
 use lopa::run::Setup;
+use lopa::run::evaluate::exact::solve;
 use lopa_study::practical::course::{Course, LinearGradient, quadratic};
 use lopa_study::practical::snapshot::Snapshot;
 

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::engine::{Cluster, Expect};
 use crate::error::Result;
-use crate::evaluate::watch;
 use crate::experiment::CheckpointSpec;
 use crate::math::real::Real;
+use crate::run::evaluate::watch;
 use crate::run::processes::Processes;
 
 /// Checkpoints by time take at most 1 / this of the time.

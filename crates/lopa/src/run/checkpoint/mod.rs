@@ -23,8 +23,8 @@ pub use store::Store;
 use sha2::{Digest, Sha256};
 
 use crate::engine::Progress;
+use crate::engine::messages::Tally;
 use crate::error::Error;
-use crate::messages::Tally;
 use crate::store::bytes::{Hash, Reader, Writer};
 
 const MAGIC: &[u8; 16] = b"lopa checkpoint\n";

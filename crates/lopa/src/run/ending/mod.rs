@@ -13,9 +13,9 @@ use super::trace::{Row, Stop};
 use super::world::Job;
 use crate::engine::{Cluster, Expect, Node};
 use crate::error::{Error, Result};
-use crate::evaluate::watch::{self, Culprit, Watch};
 use crate::experiment::Target;
 use crate::math::real::Real;
+use crate::run::evaluate::watch::{self, Culprit, Watch};
 use crate::store::bytes::{Reader, Writer};
 
 /// Iterations after which an unused budget is treated as a mistake; a randomly truncated series may

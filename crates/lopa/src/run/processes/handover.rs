@@ -9,10 +9,10 @@
 //! saved their states. A node that has the common part refuses any other; one that comes back takes it only if all say the same.
 
 use super::{misfit, own_nodes};
+use crate::engine::messages::Tally;
 use crate::engine::{Chapter, Node, Progress, Refusal, Transport};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
-use crate::messages::Tally;
 use crate::problem::At;
 use crate::problem::oracle::Counts;
 use crate::problem::scope::Scope;

@@ -16,10 +16,10 @@ use crate::engine::{
     anything, block, stopped,
 };
 use crate::error::{Error, Kind, Result};
-use crate::evaluate::Point;
 use crate::math::real::Real;
 use crate::network::Graph;
 use crate::problem::scope::Scope;
+use crate::run::evaluate::Point;
 use crate::store::bytes::Hash;
 use agreed::agree_on_time;
 

@@ -4,17 +4,17 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::data::Data;
+use crate::engine::messages::Messages;
 use crate::engine::{
     Independent, Limits, Node, Peers, Transport, Wire, masked, outboxes, pieces, wire_bytes,
 };
 use crate::error::{Error, Kind, Result};
-use crate::evaluate::watch;
 use crate::experiment::{AlgorithmSpec, Experiment};
 use crate::math::real::Real;
-use crate::messages::Messages;
 use crate::network::outbox::Piece;
 use crate::network::{self, Graph, Mixing};
 use crate::problem::At;
+use crate::run::evaluate::watch;
 use crate::run::job::cannot_leave;
 use crate::run::processes::Processes;
 use crate::run::{Context, Listener, Outcome, Setup, Store};

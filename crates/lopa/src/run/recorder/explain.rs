@@ -4,13 +4,13 @@ use super::Recorder;
 use super::gather::unpacked;
 use crate::engine::{Cluster, Expect};
 use crate::error::Result;
-use crate::evaluate::Point;
-use crate::evaluate::diagnose::{Conditions, diagnose};
-use crate::evaluate::watch::Culprit;
 use crate::math::number;
 use crate::math::real::Real;
 use crate::problem::At;
 use crate::run::Setup;
+use crate::run::evaluate::Point;
+use crate::run::evaluate::diagnose::{Conditions, diagnose};
+use crate::run::evaluate::watch::Culprit;
 
 /// The mean square of a feature above which it should be scaled.
 const LARGE: f64 = 100.0;

@@ -2,9 +2,9 @@
 
 use crate::engine::{Cluster, Expect, Node};
 use crate::error::Result;
-use crate::evaluate::{self, Point};
 use crate::math::real::{Real, all_finite, cast};
 use crate::problem::At;
+use crate::run::evaluate::{self, Point};
 use crate::store::bytes::{Reader, Writer};
 
 /// The points of the nodes of this process, with the running mean of θ where there is one, if it is

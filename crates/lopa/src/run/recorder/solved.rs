@@ -11,13 +11,13 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::evaluate::exact::inner;
-use crate::evaluate::mean::Mean;
-use crate::evaluate::{Everyone, Point, mean};
 use crate::math::parallel;
 use crate::problem::scope::Scope;
 use crate::problem::{Bilevel, Setting};
 use crate::run::Setup;
+use crate::run::evaluate::exact::inner;
+use crate::run::evaluate::mean::Mean;
+use crate::run::evaluate::{Everyone, Point, mean};
 
 /// θ_i of some nodes.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,10 +8,10 @@ use lopa::config::Source;
 use lopa::data::{Dataset, Features, Target};
 use lopa::engine::{Node, Simulation};
 use lopa::network::Mixing;
+use lopa::problem::builtin::{self, Local, hyperparameter, representation};
 use lopa::problem::oracle::{Batches, Oracle};
 use lopa::problem::scope::Scope;
 use lopa::problem::{Bilevel, Setting};
-use lopa::problems::{self, Local, hyperparameter, representation};
 use serde_json::Value;
 
 /// Vectors by variable, then node.
@@ -107,7 +107,7 @@ impl Golden {
             "quadratic" => {
                 let text = format!("name = 'quadratic'\nfile = {:?}", Golden::path(&self.file));
                 let source = Source::new("test", text);
-                let choice = problems::problems().read(source.root().unwrap()).unwrap();
+                let choice = builtin::problems().read(source.root().unwrap()).unwrap();
                 let setting = Setting {
                     nodes: m,
                     scope: Scope::Personal,

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lopa::conformance::problem;
 use lopa::error::Kind;
 use lopa::prelude::*;
+use lopa::problem::builtin::quadratic;
 use lopa::problem::{Ask, Directions, Minibatches, Shortcuts, SingleLevel, Together};
-use lopa::problems::quadratic;
 
 /// Each mistake, and the id of the check that must find it.
 const MISTAKES: &[(&str, &str)] = &[

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lopa::engine::Simulation;
-use lopa::messages::Failures;
+use lopa::engine::messages::Failures;
 
 use super::{CAREFUL, CHANGING, GT, heterogeneous, on, options, read, run};
 use crate::common::bench::{Bench, rows};

@@ -1,8 +1,8 @@
 //! Every compressor: the declared number of bytes, the same at both ends, and a contraction.
 
+use lopa::engine::messages::{Compressor, compressors};
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::{Real, cast};
-use lopa::messages::{Compressor, compressors};
 use toml::Table;
 
 /// Every compressor with some parameters, and the share that it must take off in the mean.
@@ -151,7 +151,7 @@ fn halves_are_the_nearest() {
 /// A stranger's compressor is one struct and one line.
 #[test]
 fn a_stranger_adds_one() {
-    use lopa::messages::{Compressor, compressor_entry};
+    use lopa::engine::messages::{Compressor, compressor_entry};
     use lopa::prelude::*;
     params! {
         /// Sends the first entries.

@@ -1,6 +1,6 @@
 //! Links and nodes fail with the given probabilities, and an interrupted run continues unchanged.
 
-use lopa::messages::{Bursts, Failures, Rules};
+use lopa::engine::messages::{Bursts, Failures, Rules};
 
 const LINKS: usize = 40;
 const LONG: u64 = 3000;

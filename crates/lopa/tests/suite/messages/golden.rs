@@ -2,8 +2,8 @@
 //! `golden/make_messages.py`.
 
 use lopa::algorithms::{Start, algorithms};
+use lopa::engine::messages::{Compress, Messages, Rules, compressors};
 use lopa::engine::{Node, Simulation};
-use lopa::messages::{Compress, Messages, Rules, compressors};
 use lopa::problem::oracle::{Batches, Oracle};
 use lopa::problem::scope::Scope;
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! Mixing never changes the mean over the nodes, and all bytes sent are counted.
 
 use lopa::engine::Simulation;
+use lopa::engine::messages::{Compress, Failures, Messages};
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::schedule::Schedule;
-use lopa::messages::{Compress, Failures, Messages};
 
 use super::{CAREFUL, CHANGING, GT, OPTIONS, heterogeneous, on, read, run};
 use crate::common::bench::{Bench, rows};

@@ -10,9 +10,9 @@ use lopa::error::Result;
 use lopa::experiment::Registries;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::{Real, cast};
+use lopa::problem::builtin::problems;
 use lopa::problem::scope::Scope;
 use lopa::problem::{AnyProblem, At, Bilevel, Setting};
-use lopa::problems::problems;
 
 /// A problem as written in an experiment file.
 #[derive(Debug, Clone, Copy)]

@@ -5,9 +5,9 @@ use lopa::data::Target;
 use lopa::experiment::Experiment;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::dot;
+use lopa::problem::builtin::problems;
 use lopa::problem::predictor::decide;
 use lopa::problem::{Bilevel, Trains};
-use lopa::problems::problems;
 
 use super::cases::*;
 use crate::common::bench::Bench;

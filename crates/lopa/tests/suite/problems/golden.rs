@@ -1,12 +1,12 @@
 //! The oracles and closed forms of the golden files, to 1e-12.
 
 use lopa::data::{Dataset, Target};
+use lopa::problem::builtin::linalg::{Cholesky, Matrix};
+use lopa::problem::builtin::quadratic::{self, coefficients};
+use lopa::problem::builtin::{Local, hyperparameter, representation};
+use lopa::problem::builtin::{hyperparameter::Hyperparameter, representation::Representation};
 use lopa::problem::scope::Scope;
 use lopa::problem::{At, Bilevel, Setting};
-use lopa::problems::linalg::{Cholesky, Matrix};
-use lopa::problems::quadratic::{self, coefficients};
-use lopa::problems::{Local, hyperparameter, representation};
-use lopa::problems::{hyperparameter::Hyperparameter, representation::Representation};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -3,11 +3,11 @@
 use lopa::data::{Data, Dataset, Target};
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::{axpy, dot};
+use lopa::problem::builtin::Scale;
+use lopa::problem::builtin::quadratic::{self, coefficients};
 use lopa::problem::predictor::decide;
 use lopa::problem::scope::Scope;
 use lopa::problem::{At, Bilevel, Setting};
-use lopa::problems::Scale;
-use lopa::problems::quadratic::{self, coefficients};
 use proptest::prelude::*;
 
 use super::cases::*;
@@ -398,8 +398,8 @@ fn large_batches_are_the_sum_of_their_blocks() {
 /// θ*(x) of ridge regression by its normal equations: (SᵀS/N + 2 diag(eˣ)) θ = Sᵀt/N.
 #[test]
 fn ridge_regression_has_its_closed_form() {
-    use lopa::evaluate::exact;
-    use lopa::problems::linalg::{Cholesky, Matrix};
+    use lopa::problem::builtin::linalg::{Cholesky, Matrix};
+    use lopa::run::evaluate::exact;
     for outputs in [1, 3] {
         let data = number_data(outputs, false);
         let rows: Vec<u32> = (5..31).collect();
@@ -469,9 +469,9 @@ proptest! {
     /// Losses stay finite and exact for margins at which e^z overflows.
     #[test]
     fn logistic_losses_are_stable(z in -1e4f64..1e4, label in 0u32..2) {
-        use lopa::problems::affine::{Affine, Table};
-        use lopa::problems::linear::Linear;
-        use lopa::problems::loss::{Goal, Loss};
+        use lopa::problem::builtin::affine::{Affine, Table};
+        use lopa::problem::builtin::linear::Linear;
+        use lopa::problem::builtin::loss::{Goal, Loss};
         let goal = Goal::Class(label);
         let loss = |z: &[f64], _| match z {
             [_] => Loss::Logistic.value(z, goal),

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use lopa::error::{Error, Result, nearest};
-use lopa::store::files::cannot_write;
-use lopa::store::output;
+use lopa_base::store::files::cannot_write;
+use lopa_base::store::output;
 use lopa_paper::figures::rates::figure;
 use lopa_paper::theory::rates::{Lab, Rate, base, ids, measure, page};
 use serde_json::{Value, json};

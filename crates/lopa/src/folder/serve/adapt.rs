@@ -14,12 +14,12 @@
 use crate::config::Registry;
 use crate::data::{Data, Dataset, Features, Scaling, Scalings, Target, TargetScaling};
 use crate::error::{Error, Kind, Result};
-use crate::evaluate::exact;
-use crate::evaluate::mean;
 use crate::folder::model::{About, Model};
 use crate::math::random::{Purpose, Stream};
+use crate::problem::builtin::hyper_cleaning;
 use crate::problem::{AnyProblem, At, Bilevel, Problem, Setting};
-use crate::problems::hyper_cleaning;
+use crate::run::evaluate::exact;
+use crate::run::evaluate::mean;
 
 use super::score::{Answers, AnyScore};
 

@@ -12,7 +12,6 @@
 
 use crate::data::{Data, Dataset, Target, Targets};
 use crate::error::{Error, Result};
-use crate::evaluate::mean;
 use crate::experiment::FinalTheta;
 use crate::folder::model::Model;
 use crate::math::concordance::{Seen, concordance};
@@ -21,6 +20,7 @@ use crate::math::random::{Purpose, Stream};
 use crate::problem::predictor::decide;
 use crate::problem::{At, Problem};
 use crate::run::Setup;
+use crate::run::evaluate::mean;
 
 use super::adapt::{Bench, folds};
 use super::score::{Answers, AnyScore};
