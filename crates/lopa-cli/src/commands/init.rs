@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use lopa::error::{Error, Result};
 use lopa_base::store;
-use lopa_study::init::{Facts, Wish, Written, init as write};
+use lopa_study::init::{Facts, Predicted, Wish, Written, init as write};
 use serde_json::{Value, json};
 
 use super::environment::Environment;
@@ -22,10 +22,10 @@ pub struct InitArgs {
     /// Your data: a CSV, LIBSVM or NPZ file; or a folder, or several files, with one for each node
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     data: Vec<PathBuf>,
-    /// The column to predict, by name or number from 0 (-1 is the last) [default: guessed and
-    /// reported]
-    #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
-    label: Option<String>,
+    /// The column to predict, by name or number from 0 (-1 is the last); several columns of numbers, or a
+    /// time and an event, separated by commas [default: guessed and reported]
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', allow_negative_numbers = true)]
+    label: Vec<String>,
     /// The column with the group of each row: each of its values becomes a node
     #[arg(long, value_name = "COLUMN", conflicts_with = "nodes")]
     nodes_from: Option<String>,
@@ -138,38 +138,68 @@ fn described(written: &Written, out: &Path, stopped: Option<&str>) -> Value {
     let class = |(name, rows): &(String, usize)| json!({ "name": name, "rows": rows });
     let tried = |(label, value): &(String, f64)| (label.clone(), json!(value));
     let tried: serde_json::Map<_, _> = written.tried.iter().map(tried).collect();
-    let (measure, of) = match facts.numbers {
-        None => ("accuracy", "majority"),
-        Some(_) => ("r2", "r2_of_mean"),
-    };
-    json!({
+    let mut document = json!({
         "file": out,
         "rows": facts.rows,
         "features": facts.features,
-        "classes": facts.classes.iter().map(class).collect::<Vec<_>>(),
-        "numbers": facts.numbers,
+        "classes": [],
+        "numbers": null,
         "nodes": facts.nodes,
         "guesses": guesses,
-        of: baseline,
-        measure: tried,
         "stopped": stopped,
-    })
+    });
+    let (measure, of) = match &facts.predicted {
+        Predicted::Classes(classes) => {
+            document["classes"] = classes.iter().map(class).collect();
+            ("accuracy", Some("majority"))
+        }
+        Predicted::Numbers(ranges) => {
+            document["numbers"] = match &ranges[..] {
+                [range] => json!(range),
+                ranges => json!(ranges),
+            };
+            ("r2", Some("r2_of_mean"))
+        }
+        Predicted::Survival { times, events } => {
+            document["times"] = json!(times);
+            document["events"] = json!(events);
+            ("concordance", None)
+        }
+    };
+    document[measure] = Value::Object(tried);
+    if let Some(of) = of {
+        document[of] = json!(baseline);
+    }
+    document
 }
 
 fn said(Written { facts, guesses, tried, baseline, .. }: &Written) -> String {
-    let Facts { rows, features, classes, nodes, .. } = facts;
-    let predicted = match facts.numbers {
-        None => format!("{} classes", classes.len()),
-        Some([low, _, high]) => format!("numbers from {} to {}", number(low), number(high)),
+    let Facts { rows, features, nodes, .. } = facts;
+    let from_to =
+        |[low, _, high]: &[f64; 3]| format!("from {} to {}", number(*low), number(*high));
+    let predicted = match &facts.predicted {
+        Predicted::Classes(classes) => format!("{} classes", classes.len()),
+        Predicted::Numbers(ranges) => {
+            let each: Vec<String> = ranges.iter().map(from_to).collect();
+            format!("numbers {}", each.join(" and "))
+        }
+        Predicted::Survival { times, events } => {
+            format!("times {} with {events} events", from_to(times))
+        }
     };
     let mut lines = vec![format!("{rows} rows, {features} features, {predicted}, {nodes} nodes")];
     lines.extend(guesses.iter().cloned());
     let tried: Vec<String> =
         tried.iter().map(|(label, value)| format!("{label} {}", number(*value))).collect();
-    let (measure, who) = match facts.numbers {
-        None => ("accuracy", "majority class (each node always names its most frequent one)"),
-        Some(_) => ("R²", "each node always names the mean of its rows"),
+    let (measure, who) = match facts.predicted {
+        Predicted::Classes(_) => {
+            ("accuracy", "majority class (each node always names its most frequent one)")
+        }
+        Predicted::Numbers(_) => ("R²", "each node always names the mean of its rows"),
+        Predicted::Survival { .. } => ("concordance", "by chance"),
     };
+    let chance = matches!(facts.predicted, Predicted::Survival { .. }).then_some(0.5);
+    let baseline = baseline.or(chance);
     let baseline = baseline.map_or(String::new(), |value| format!("; {who} {}", number(value)));
     if !tried.is_empty() {
         let tried = tried.join(", ");

@@ -78,10 +78,45 @@ fn risks_are_predicted_and_judged_by_their_order() {
     let said = folder.read("said.csv");
     assert!(said.starts_with("risk\n") && said.lines().count() == 61, "{said}");
     folder.lopa(&["export", &run, "-a", "lopa-gt", "-s", "1", "--node", "west", "-o", "m.onnx"]);
-    // A newcomer is not adapted to, and says so.
-    let adapt = ["adapt", &run, "-a", "lopa-gt", "-s", "1", "--input", "new.csv"];
-    let refused = folder.lopa(&adapt);
-    assert!(refused.code == 2 && refused.stderr.contains("lopa evaluate"), "{}", refused.stderr);
+    let adapt = ["adapt", &run, "-a", "lopa-gt", "-s", "1", "--input", "new.csv", "-o", "new.model"];
+    let json = folder.lopa(&[&adapt[..], &["--format", "json"]].concat()).good().json();
+    for model in ["adapted", "alone", "mean"] {
+        assert!(json[model]["concordance"].as_f64().unwrap() > 0.8, "{model}: {json}");
+    }
+}
+
+/// The names of the columns say what they are; others are named with `--label`.
+#[test]
+fn init_writes_a_file_for_times_and_events() {
+    let folder = Folder::with(&[
+        ("patients.csv", &patients(240)),
+        ("other.csv", &patients(240).replacen("days,died", "until,seen", 1)),
+        ("none.csv", &patients(9).replace(",1\n", ",0\n")),
+    ]);
+    let init = ["init", "--nodes-from", "clinic", "--format", "json", "--data"];
+    let json = folder.lopa(&[&init[..], &["patients.csv"]].concat()).good().json();
+    assert_eq!((&json["events"], &json["features"]), (&180.into(), &3.into()), "{json}");
+    assert!(json["concordance"]["lopa-gt"].as_f64().unwrap() > 0.8, "{json}");
+    let file = folder.read("patients.toml");
+    assert!(file.contains("label = [\"days\", \"died\"]   # the columns to predict"), "{file}");
+    assert!(file.contains("target = \"survival\""), "{file}");
+    folder.lopa(&["run", "patients.toml", "--set", "run.iterations=20"]).good();
+    let named = ["other.csv", "--label", "until,seen"];
+    let json = folder.lopa(&[&init[..], &named].concat()).good().json();
+    assert_eq!(json["events"], 180, "{json}");
+    // Two numbers, of which the second is not 0 or 1.
+    let numbers = ["patients.csv", "--label", "days,age", "--force", "--seconds", "0"];
+    let json = folder.lopa(&[&init[..], &numbers].concat()).good().json();
+    assert_eq!(json["numbers"].as_array().map(Vec::len), Some(2), "{json}");
+    assert!(folder.read("patients.toml").contains("target = \"number\""));
+    for (args, why) in [
+        (&["none.csv"][..], "no event is seen in 9 rows"),
+        (&["patients.csv", "--label", "days,days", "--force"], "named twice"),
+        (&["patients.csv", "--label", "days,died", "--classes", "0,1", "--force"], "not classes"),
+    ] {
+        let refused = folder.lopa(&[&init[..], args].concat());
+        assert!(refused.code != 0 && refused.stderr.contains(why), "{}", refused.stderr);
+    }
 }
 
 /// A row's part of the likelihood depends on the other rows at risk.

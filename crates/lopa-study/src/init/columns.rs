@@ -122,6 +122,20 @@ impl Table {
         })
     }
 
+    /// Whether a column holds numbers alone, none missing, from `low` to `high`.
+    pub fn is_within(&self, at: usize, low: f64, high: f64) -> bool {
+        self.columns[at].iter().all(|column| {
+            let number = matches!(column.kind, CellKind::Integer | CellKind::Number);
+            number && column.missing == 0 && low <= column.min && column.max <= high
+        })
+    }
+
+    /// Whether a column is 0 or 1 in every row.
+    pub fn is_flag(&self, at: usize) -> bool {
+        let whole = |column: &ColumnLook| column.kind == CellKind::Integer;
+        self.is_within(at, 0.0, 1.0) && self.columns[at].iter().all(whole)
+    }
+
     fn is_text(&self, at: usize) -> bool {
         self.columns[at].iter().any(|column| column.kind == CellKind::Text)
     }

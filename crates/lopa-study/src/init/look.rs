@@ -22,6 +22,39 @@ const LABELS: [&str; 10] = [
     "classe",
 ];
 
+/// Names that columns of times usually have beside one of [`EVENTS`].
+const TIMES: [&str; 13] = [
+    "time",
+    "times",
+    "duration",
+    "survival_time",
+    "time_to_event",
+    "followup",
+    "follow_up",
+    "followup_time",
+    "futime",
+    "lenfol",
+    "os_time",
+    "days",
+    "months",
+];
+
+/// Names that columns usually have that say whether an event was seen at a time.
+const EVENTS: [&str; 12] = [
+    "event",
+    "events",
+    "event_observed",
+    "observed",
+    "status",
+    "death",
+    "death_event",
+    "died",
+    "dead",
+    "deceased",
+    "fustat",
+    "relapse",
+];
+
 /// Names that columns usually have that say whose row it is.
 const GROUPS: [&str; 14] = [
     "hospital",
@@ -118,29 +151,52 @@ impl Look {
         let is_free = |at: &usize| Some(*at) != group && !dropped.contains(at);
         let texts: Vec<usize> =
             (0..table.width()).filter(is_free).filter(|at| table.is_word(*at)).collect();
-        let usual =
-            |at: &usize| table.named() && LABELS.contains(&table.name(*at).to_lowercase().as_str());
-        let (label, why) = match (&wish.label, &texts[..]) {
-            (Some(label), _) => (table.find(label)?, None),
-            // Features are numbers, so a column of words is the label.
-            (None, &[only]) => (only, Some("the only column of words")),
-            (None, _) => match (0..table.width()).filter(is_free).find(usual) {
-                Some(at) => (at, Some("its name says so")),
-                None => ((0..table.width()).rfind(is_free).unwrap_or(0), Some("the last column")),
-            },
+        let named = |names: &[&str]| {
+            let is_named = |at: &usize| {
+                table.named() && names.contains(&table.name(*at).to_lowercase().as_str())
+            };
+            (0..table.width()).filter(is_free).find(is_named)
         };
-        if let Some(why) = why {
-            let column = table.key(label);
-            self.guesses.push(format!("label: column {column} ({why}; else --label COLUMN)"));
+        let survival = || {
+            let (time, event) = (named(&TIMES)?, named(&EVENTS)?);
+            (table.is_within(time, 0.0, f64::INFINITY) && table.is_flag(event))
+                .then_some([time, event])
+        };
+        let (labels, why) = match (&wish.label[..], named(&LABELS), survival(), &texts[..]) {
+            (wanted @ [_, ..], ..) => (table.find_all(wanted)?, None),
+            ([], None, Some(both), _) => (both.to_vec(), Some("their names say so")),
+            // Features are numbers, so a column of words is the label.
+            ([], _, _, &[only]) => (vec![only], Some("the only column of words")),
+            ([], Some(at), ..) => (vec![at], Some("its name says so")),
+            ([], None, ..) => {
+                (vec![(0..table.width()).rfind(is_free).unwrap_or(0)], Some("the last column"))
+            }
+        };
+        if let Some(at) = labels.iter().enumerate().find(|(at, own)| labels[..*at].contains(own)) {
+            let message = format!("column {} is named twice", table.key(*at.1));
+            return Err(Error::config("config/out-of-range", message)
+                .at("--label")
+                .hint("name each column once"));
         }
-        let doubtful = self.doubtful(&table, |at| is_free(at) && *at != label);
+        if let Some(why) = why {
+            let columns: Vec<String> = labels.iter().map(|at| table.key(*at).to_string()).collect();
+            let s = if columns.len() == 1 { "" } else { "s" };
+            let columns = columns.join(" and ");
+            self.guesses.push(format!("label: column{s} {columns} ({why}; else --label COLUMN)"));
+        }
+        let doubtful = self.doubtful(&table, |at| is_free(at) && !labels.contains(at));
         dropped.extend(doubtful);
-        let is_feature = |at: &usize| *at != label && Some(*at) != group && !dropped.contains(at);
+        let is_feature =
+            |at: &usize| !labels.contains(at) && Some(*at) != group && !dropped.contains(at);
         let features: Vec<usize> = (0..table.width()).filter(is_feature).collect();
         let encoded = self.categories(&table, &features);
         table.refuse_words(features.into_iter().filter(|at| !encoded.contains(at)))?;
         self.guesses.extend(table.warnings(is_feature));
-        self.data.insert("label".into(), table.key(label));
+        let key = match labels[..] {
+            [label] => table.key(label),
+            _ => Value::Array(labels.iter().map(|at| table.key(*at)).collect()),
+        };
+        self.data.insert("label".into(), key);
         if let Some(group) = group {
             self.data.insert("group".into(), table.key(group));
         }
@@ -175,11 +231,11 @@ impl Look {
         if self.nodes.is_some() || wish.nodes.is_some() || !table.named() {
             return Ok(None);
         }
-        let label = wish.label.as_deref().map(|name| table.find(name)).transpose()?;
+        let labels = table.find_all(&wish.label)?;
         let is_group = |at: &usize| {
             GROUPS.contains(&table.name(*at).to_lowercase().as_str())
                 && table.has_few_values(*at, MOST_NODES)
-                && Some(*at) != label
+                && !labels.contains(at)
                 && !dropped.contains(at)
         };
         let group = (0..table.width()).find(is_group);
@@ -285,8 +341,8 @@ fn format_of(path: &Path) -> Result<&'static str> {
 
 /// A label or a group needs columns with names.
 fn no_columns(wish: &Wish, path: &Path) -> Result<()> {
-    let flag = match (&wish.label, &wish.nodes_from) {
-        (Some(_), _) => "--label",
+    let flag = match (&wish.label[..], &wish.nodes_from) {
+        ([_, ..], _) => "--label",
         (_, Some(_)) => "--nodes-from",
         _ => return Ok(()),
     };

@@ -14,7 +14,7 @@ use toml::{Table, Value};
 use crate::choose::{self, Ended};
 use look::Look;
 use lopa::config::Source;
-use lopa::data::{Data, Raw, Where, check_spelling};
+use lopa::data::{Data, Raw, Where, check_spelling, parsed_label};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::{Exactly, Experiment, FinalTheta, Registries};
 use lopa::run::Context;
@@ -25,8 +25,8 @@ use lopa::run::trace::baseline_of;
 pub struct Wish {
     /// A file, a folder with a file for each node, or such files.
     pub data: Vec<PathBuf>,
-    /// The column to predict, by name or number.
-    pub label: Option<String>,
+    /// The columns to predict, by name or number.
+    pub label: Vec<String>,
     /// The column that names each row's group.
     pub nodes_from: Option<String>,
     /// Columns to leave out, by name or number.
@@ -54,8 +54,8 @@ pub struct Written {
     pub facts: Facts,
     /// The guesses, and how to override them.
     pub guesses: Vec<String>,
-    /// The result of a trial of the file: each algorithm's accuracy or R² on held-out rows, the mean
-    /// over nodes and seeds.
+    /// The result of a trial of the file: each algorithm's accuracy, R² or concordance on held-out rows, the
+    /// mean over nodes and seeds.
     pub tried: Vec<(String, f64)>,
     /// The same of always naming each node's most frequent class, or the mean of its numbers, as in the
     /// results of a run.
@@ -78,11 +78,9 @@ pub struct Facts {
     pub rows: usize,
     /// Features.
     pub features: usize,
-    /// The classes, by name, with their numbers of rows; none where labels are numbers to predict.
-    pub classes: Vec<(String, usize)>,
-    /// The lowest, mean and highest label, where labels are numbers to predict.
-    pub numbers: Option<[f64; 3]>,
-    /// Whether the file lists them.
+    /// What the labels are.
+    pub predicted: Predicted,
+    /// Whether the file lists the classes.
     pub listed: bool,
     /// Whether some cells have no value.
     pub missing: bool,
@@ -90,6 +88,17 @@ pub struct Facts {
     pub nodes: usize,
     /// Whether most features of a row are zero, and left out.
     pub sparse: bool,
+}
+
+/// What the labels are.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Predicted {
+    /// Classes, by name, with their numbers of rows.
+    Classes(Vec<(String, usize)>),
+    /// Numbers: the lowest, mean and highest of each column.
+    Numbers(Vec<[f64; 3]>),
+    /// Times, their lowest, mean and highest, and the number of rows in which an event was seen.
+    Survival { times: [f64; 3], events: usize },
 }
 
 /// The number of nodes for a file without groups.
@@ -156,7 +165,7 @@ pub fn init(
     Ok(written)
 }
 
-/// Tries the plan: the accuracy or R² of its first algorithm on held-out rows, 0 if it is not measured.
+/// Tries the plan: the accuracy, R² or concordance of its first algorithm on held-out rows, 0 if it is not measured.
 fn attempt(
     plan: &mut text::Plan,
     registries: &Registries,
@@ -250,19 +259,7 @@ fn facts(
     let number = |name: &str| name.parse::<f64>().unwrap_or(f64::INFINITY);
     classes.sort_by(|(a, _), (b, _)| number(a).total_cmp(&number(b)).then(a.cmp(b)));
     let rows: usize = raws.iter().map(|raw| raw.train.labels.len()).sum();
-    let numbers = numbers(&classes, rows).filter(|_| wish.classes.is_empty());
-    match (numbers, wish.classes.is_empty()) {
-        (Some(_), _) => {
-            look.guesses.push(format!(
-                "predicts numbers (`target = \"number\"`), since the label has {} different ones in \
-                 {rows} rows; if they are classes, list them with --classes",
-                classes.len()
-            ));
-            classes.clear();
-        }
-        (None, true) => check_classes(look, &classes, rows)?,
-        (None, false) => classes = listed(&wish.classes, &classes)?,
-    }
+    let predicted = predicted(look, wish, classes, (rows, raws[0].outputs))?;
     let features = raws.iter().map(|raw| raw.train.table.cols()).max().unwrap_or(0);
     if look.nodes.is_some() && look.data.get("name").and_then(Value::as_str) == Some("libsvm") {
         let width = |raw: &Raw| raw.train.table.cols() + raw.unnamed.dropped.len();
@@ -278,14 +275,87 @@ fn facts(
     };
     let sparse = raws[0].train.table.is_sparse();
     let listed = look.nodes.is_some() || !wish.classes.is_empty() || wish.epsilon.is_some();
-    let listed = listed && numbers.is_none();
+    let listed = listed && matches!(predicted, Predicted::Classes(_));
     let missing = raws.iter().any(|raw| raw.missing.is_some());
     if missing {
         look.guesses.push(
             "missing values: filled by the mean of their column (`missing = \"mean\"`)".into(),
         );
     }
-    Ok(Facts { rows, features, classes, numbers, listed, missing, nodes, sparse })
+    Ok(Facts { rows, features, predicted, listed, missing, nodes, sparse })
+}
+
+/// What the labels are; `found` are their different values, each with its number of rows.
+fn predicted(
+    look: &mut Look,
+    wish: &Wish,
+    found: Vec<(String, usize)>,
+    (rows, outputs): (usize, usize),
+) -> Result<Predicted> {
+    if outputs > 1 && !wish.classes.is_empty() {
+        return Err(Error::config("config/no-meaning", "several labels are numbers, not classes")
+            .at("--classes")
+            .hint("leave it out, or name one column with --label"));
+    }
+    if outputs > 1 {
+        return several(look, &found, (rows, outputs));
+    }
+    if !wish.classes.is_empty() {
+        return listed(&wish.classes, &found).map(Predicted::Classes);
+    }
+    if let Some(range) = numbers(&found, rows) {
+        look.guesses.push(format!(
+            "predicts numbers (`target = \"number\"`), since the label has {} different ones in \
+             {rows} rows; if they are classes, list them with --classes",
+            found.len()
+        ));
+        return Ok(Predicted::Numbers(vec![range]));
+    }
+    check_classes(look, &found, rows)?;
+    Ok(Predicted::Classes(found))
+}
+
+/// Two labels, of which the first is a time and the second is 0 or 1, or several numbers.
+fn several(
+    look: &mut Look,
+    found: &[(String, usize)],
+    (rows, outputs): (usize, usize),
+) -> Result<Predicted> {
+    let place = || look.data.get("path").and_then(Value::as_str).unwrap_or_default().to_string();
+    let labels = found.iter().map(|(label, rows)| Ok((parsed_label(label, outputs)?, *rows)));
+    let labels: Vec<(Vec<f64>, usize)> =
+        labels.collect::<Result<_>>().map_err(|error: Error| error.at(place()))?;
+    let of = |at: usize| range(labels.iter().map(|(label, rows)| (label[at], *rows)), rows);
+    let survival = |(label, _): &(Vec<f64>, usize)| {
+        matches!(label[..], [time, event] if time >= 0.0 && (event == 0.0 || event == 1.0))
+    };
+    if !labels.iter().all(survival) {
+        look.guesses.push(format!("predicts {outputs} numbers (`target = \"number\"`)"));
+        return Ok(Predicted::Numbers((0..outputs).map(of).collect()));
+    }
+    let events = labels.iter().filter(|(label, _)| label[1] == 1.0).map(|(_, rows)| rows).sum();
+    if events == 0 {
+        let message = format!("no event is seen in {rows} rows: the second label is 0 in all");
+        return Err(Error::data("data/bad-label", message)
+            .at(place())
+            .hint("it should be 1 in the rows in which the event was seen at the time of the first"));
+    }
+    look.guesses.push(
+        "predicts the risk of an event (`target = \"survival\"`), since the second label is 0 or 1; if \
+         both are numbers to predict, write `target = \"number\"`"
+            .into(),
+    );
+    Ok(Predicted::Survival { times: of(0), events })
+}
+
+/// The lowest, mean and highest of numbers, each with its rows.
+fn range(numbers: impl Iterator<Item = (f64, usize)>, rows: usize) -> [f64; 3] {
+    let (mut low, mut sum, mut high) = (f64::INFINITY, 0.0, f64::NEG_INFINITY);
+    for (number, rows) in numbers {
+        (low, high) = (low.min(number), high.max(number));
+        sum += number * rows as f64;
+    }
+    [low, sum / rows as f64, high]
 }
 
 /// Reads all files.
@@ -318,20 +388,14 @@ const ROWS_EACH: usize = 10;
 
 /// The lowest, mean and highest label, if labels look like numbers to predict and not like classes.
 fn numbers(labels: &[(String, usize)], rows: usize) -> Option<[f64; 3]> {
-    let number = |(name, rows): &(String, usize)| Some((name.parse::<f64>().ok()?, *rows as f64));
-    let all: Vec<(f64, f64)> = labels.iter().map(number).collect::<Option<_>>()?;
+    let number = |(name, rows): &(String, usize)| Some((name.parse::<f64>().ok()?, *rows));
+    let all: Vec<(f64, usize)> = labels.iter().map(number).collect::<Option<_>>()?;
     let count = all.len();
     let real = all.iter().any(|(value, _)| value.fract() != 0.0);
     let real = real && (count > MAX_REAL || count > 4 && 2 * count > rows);
     let many =
         count > MANY && rows < ROWS_EACH * count || count > MOST_CLASSES.min(rows / 2).max(2);
-    if !real && !many {
-        return None;
-    }
-    let mean = all.iter().map(|(value, rows)| value * rows).sum::<f64>() / rows as f64;
-    let low = all.iter().map(|(value, _)| *value).reduce(f64::min)?;
-    let high = all.iter().map(|(value, _)| *value).reduce(f64::max)?;
-    Some([low, mean, high])
+    (real || many).then(|| range(all.into_iter(), rows))
 }
 
 /// Refuses labels that are not classes, or that are different spellings of one class.
@@ -368,7 +432,7 @@ fn listed(names: &[String], found: &[(String, usize)]) -> Result<Vec<(String, us
     }
 }
 
-/// The accuracy or R² of each algorithm, and of the majority class or the mean: means over nodes and
+/// The accuracy, R² or concordance of each algorithm, and of the majority class or the mean: means over nodes and
 /// seeds.
 fn measured(experiment: &Experiment, runs: &[Ended]) -> (Vec<(String, f64)>, Option<f64>) {
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -404,14 +468,17 @@ fn lost() -> Error {
 /// How rows are prepared; nodes with files of their own agree on the scaling.
 fn preparation(facts: &Facts, private: bool) -> Table {
     let mut keys = Table::new();
-    if facts.numbers.is_some() {
-        keys.insert("target".into(), "number".into());
-    }
+    let target = match facts.predicted {
+        Predicted::Classes(_) => None,
+        Predicted::Numbers(_) => Some("number"),
+        Predicted::Survival { .. } => Some("survival"),
+    };
+    keys.extend(target.map(|target| ("target".to_string(), target.into())));
     if facts.missing {
         keys.insert("missing".into(), "mean".into());
     }
-    if facts.listed {
-        let classes = facts.classes.iter().map(|(name, _)| match name.parse::<i64>() {
+    if let (true, Predicted::Classes(classes)) = (facts.listed, &facts.predicted) {
+        let classes = classes.iter().map(|(name, _)| match name.parse::<i64>() {
             Ok(number) => Value::Integer(number),
             Err(_) => Value::String(name.clone()),
         });

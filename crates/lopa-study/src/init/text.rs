@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use toml::Value;
 
 use super::look::Look;
-use super::{Facts, Wish, Written, preparation};
+use super::{Facts, Predicted, Wish, Written, preparation};
 use crate::choose;
 use lopa::math::number;
 use lopa::math::portable::{log10, powi};
@@ -67,14 +67,27 @@ impl Plan {
         let Plan { look, facts, .. } = self;
         let per_node = facts.rows / facts.nodes.max(1);
         let mut text = String::new();
-        let classes: Vec<String> =
-            facts.classes.iter().map(|(name, count)| format!("{name} ({count})")).collect();
-        let shown = match (facts.numbers, classes.len()) {
-            (Some([low, mean, high]), _) => {
-                format!("Predicts numbers from {low} to {high}, mean {}", number(mean))
+        let from_to = |[low, mean, high]: &[f64; 3]| {
+            format!("from {low} to {high}, mean {}", number(*mean))
+        };
+        let shown = match &facts.predicted {
+            Predicted::Classes(classes) => {
+                let each = classes.iter().map(|(name, count)| format!("{name} ({count})"));
+                match classes.len() {
+                    0..=12 => format!("Classes: {}", each.collect::<Vec<_>>().join(", ")),
+                    many => {
+                        let first: Vec<_> = each.take(10).collect();
+                        format!("Classes: {}, ... {many} in all", first.join(", "))
+                    }
+                }
             }
-            (None, 0..=12) => format!("Classes: {}", classes.join(", ")),
-            (None, many) => format!("Classes: {}, ... {many} in all", classes[..10].join(", ")),
+            Predicted::Numbers(ranges) => {
+                let each: Vec<String> = ranges.iter().map(from_to).collect();
+                format!("Predicts numbers {}", each.join("; "))
+            }
+            Predicted::Survival { times, events } => {
+                format!("Predicts risk: times {}, {events} events", from_to(times))
+            }
         };
         let counted = match self.epsilon {
             None => {
@@ -94,6 +107,7 @@ impl Plan {
         text += "[data]\n";
         for (key, value) in &look.data {
             let why = match key.as_str() {
+                "label" if value.is_array() => "   # the columns to predict",
                 "label" => "   # the column to predict",
                 "group" => "   # the column that says whose row it is; not a feature",
                 "drop" => "   # columns that are not features",
@@ -116,6 +130,7 @@ impl Plan {
                 Some("unit") => "   # divided by the largest value: zeros stay zero",
                 Some("mean") => "   # cells without a value get the mean of their column",
                 Some("number") => "   # the label is a number to predict",
+                Some("survival") => "   # a time, and 1 if an event was seen then",
                 _ => "",
             };
             let _ = writeln!(text, "{key} = {value}{why}");
@@ -185,9 +200,10 @@ impl Plan {
 
     fn problem(&self) -> String {
         let name = Value::String(self.problem.clone());
-        let model = match self.facts.numbers {
-            None => "a personal classifier (theta)",
-            Some(_) => "a personal linear model (theta)",
+        let model = match self.facts.predicted {
+            Predicted::Classes(_) => "a personal classifier (theta)",
+            Predicted::Numbers(_) => "a personal linear model (theta)",
+            Predicted::Survival { .. } => "a personal risk score (theta)",
         };
         match self.problem.as_str() {
             "representation" => {

@@ -12,11 +12,16 @@
 //! none of the rows.
 
 use crate::config::Registry;
-use crate::data::{Data, Dataset, Features, Scaling, Scalings, Target, TargetScaling};
+use crate::data::{
+    Data, Dataset, Features, SURVIVAL, Scaling, Scalings, Target, TargetScaling, Targets,
+};
 use crate::error::{Error, Kind, Result};
 use crate::folder::model::{About, Model};
+use crate::math::concordance::Seen;
+use crate::math::portable::ln;
 use crate::math::random::{Purpose, Stream};
-use crate::problem::builtin::hyper_cleaning;
+use crate::problem::builtin::hyperparameter;
+use crate::problem::builtin::loss::LossName;
 use crate::problem::{AnyProblem, At, Bilevel, Problem, Setting};
 use crate::run::evaluate::exact;
 use crate::run::evaluate::mean;
@@ -74,12 +79,6 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
             "`representation`, `hyperparameter` and `meta-learning` learn an x for all nodes",
         ));
     }
-    if target == Target::Survival {
-        let message = "a newcomer's times and events are not adapted to: its rows are judged beside a \
-                       linear model whose loss is that of single rows";
-        return Err(Error::config("config/no-meaning", message)
-            .hint("`lopa evaluate` says how well each node's model ranks the newcomer's rows"));
-    }
     let rows = who.answers.rows();
     if who.folds < 3 || rows < who.folds {
         let message = format!("{rows} rows cannot be split into {} folds", who.folds);
@@ -97,13 +96,13 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
         // Rows that are held out tell nothing, also not by their moments.
         let data = who.scaled(model, &others);
         let mut bench = Bench { data: &data, seed: *seed, batch: who.batch, solved };
-        let theta = bench.solve(&**problem, &others, Some(&x), &common)?;
-        let (choice, theta_alone) = bench.alone(&folds, at)?;
+        let theta = bench.solve(&**problem, &others, &x, &common)?;
+        let theta_alone = bench.alone(&folds, at)?;
         solved = bench.solved;
         let on = data.train.features().select(held);
         let ours = problem.predictions(target, At { x: &x, theta: &theta }, &on);
         let alone = At { x: &[], theta: &theta_alone };
-        let theirs = Problem::<f64>::predictions(&choice, target, alone, &on);
+        let theirs = Problem::<f64>::predictions(&linear(target), target, alone, &on);
         let mean = problem.predictions(target, At { x: &x, theta: &common }, &on);
         for (found, said) in found.iter_mut().zip([ours, theirs, mean]) {
             let mut said =
@@ -115,7 +114,7 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
         }
     }
     let mut bench = Bench { data: &whole, seed: *seed, batch: who.batch, solved };
-    let theta = bench.solve(&**problem, &all, Some(&x), &common)?;
+    let theta = bench.solve(&**problem, &all, &x, &common)?;
     let solved = bench.solved;
     let about = About { nodes: vec![who.name.to_string()], privacy: None, ..model.about.clone() };
     let [adapted, alone, mean] = found.map(|said| who.answers.score(&said, width));
@@ -152,15 +151,20 @@ impl Newcomer<'_> {
         let train = Dataset::new(scaled, self.answers.labels());
         Data {
             train: match self.answers {
-                Answers::Classes(_) | Answers::Survival(_) => train,
+                Answers::Classes(_) => train,
                 Answers::Numbers(targets) => {
                     train.targeted(targets.clone().scaled(&scaling.target))
+                }
+                Answers::Survival(seen) => {
+                    let row = |seen: &Seen| [seen.time, f64::from(seen.event)];
+                    let values = seen.iter().flat_map(row).collect();
+                    train.targeted(Targets { outputs: SURVIVAL, values })
                 }
             },
             test: empty,
             classes: model.about.classes.clone(),
             outputs: model.about.outputs.clone(),
-            survival: false,
+            survival: matches!(self.answers, Answers::Survival(_)),
             scaling: Scalings::all(scaling),
             columns: None,
             unnamed: Default::default(),
@@ -267,57 +271,50 @@ pub(super) struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// argmin_θ g(x, θ) on some rows; without a given x, each sample counts in full.
+    /// argmin_θ g(x, θ) on some rows.
     fn solve(
         &mut self,
         problem: &dyn Problem<f64>,
         rows: &[u32],
-        x: Option<&[f64]>,
+        x: &[f64],
         guess: &[f64],
     ) -> Result<Vec<f64>> {
         let &mut Bench { data, seed, batch, .. } = self;
-        let sure = vec![SURE; if x.is_none() { rows.len() } else { 0 }];
         let personal = Personal { problem, data, seed, batch };
-        let (theta, solved) = personal.theta(rows, x.unwrap_or(&sure), guess)?;
+        let (theta, solved) = personal.theta(rows, x, guess)?;
         self.solved &= solved;
         Ok(theta)
     }
 
-    /// The linear model trained on the rows outside a fold.
-    pub fn alone(
-        &mut self,
-        folds: &[Vec<u32>],
-        at: usize,
-    ) -> Result<(hyper_cleaning::Options, Vec<f64>)> {
+    /// θ of the linear model trained on the rows outside a fold.
+    pub fn alone(&mut self, folds: &[Vec<u32>], at: usize) -> Result<Vec<f64>> {
         let next = (at + 1) % folds.len();
         let (inner, held) = (rest(folds, &[at, next]), &folds[next]);
         let target = self.data.target();
         let answers = Answers::of(&self.data.train, held, target);
         let on = self.data.train.features().select(held);
-        let mut best: Option<(f64, f64, Vec<f64>)> = None;
+        let (model, strengths) = (linear(target), on.cols() + 1);
+        let mut best: Option<(f64, Vec<f64>, Vec<f64>)> = None;
         let mut guess = Vec::new();
         // From the strongest ridge on: each solution is a good guess for the next.
         for ridge in RIDGES.into_iter().rev() {
-            guess = self.solve(&linear(ridge), &inner, None, &guess)?;
-            let at = At { x: &[], theta: &guess };
-            let said = Problem::<f64>::predictions(&linear(ridge), target, at, &on);
+            let x = vec![ln(ridge); strengths];
+            guess = self.solve(&model, &inner, &x, &guess)?;
+            let at = At { x: &x, theta: &guess };
+            let said = Problem::<f64>::predictions(&model, target, at, &on);
             let loss = said.and_then(|said| answers.score(&said, target.width()).loss());
             let loss = loss.unwrap_or(f64::INFINITY);
             if best.as_ref().is_none_or(|(least, ..)| loss < *least) {
-                best = Some((loss, ridge, guess.clone()));
+                best = Some((loss, x, guess.clone()));
             }
         }
-        let (_, ridge, guess) = best.expect("there is a ridge");
-        let theta = self.solve(&linear(ridge), &rest(folds, &[at]), None, &guess)?;
-        Ok((linear(ridge), theta))
+        let (_, x, guess) = best.expect("there is a ridge");
+        self.solve(&model, &rest(folds, &[at]), &x, &guess)
     }
 }
 
-/// σ of this is 1: a sample counts in full.
-const SURE: f64 = 50.0;
-
-/// Mean loss of a linear model with a ridge: hyper-cleaning of clean labels, where each sample
-/// counts in full.
-fn linear(ridge: f64) -> hyper_cleaning::Options {
-    hyper_cleaning::Options { corruption: 0.0, ridge, ..Default::default() }
+/// Mean loss of a linear model with a bias; every entry of x is the logarithm of its ridge.
+pub(super) fn linear(target: Target) -> hyperparameter::Options {
+    let loss = matches!(target, Target::Classes(_)).then_some(LossName::Softmax);
+    hyperparameter::Options { bias: true, loss, ..Default::default() }
 }

@@ -83,13 +83,14 @@ impl Answers {
         }
     }
 
-    /// The class of each row, if all are classes of the model; else 0.
+    /// The class of each row, if all are classes of the model, or whether its event was seen; else 0.
     pub fn labels(&self) -> Vec<u32> {
         match self {
             Answers::Classes(truth) => {
                 truth.numbers.iter().map(|class| class.unwrap_or(0) as u32).collect()
             }
-            Answers::Numbers(_) | Answers::Survival(_) => vec![0; self.rows()],
+            Answers::Numbers(_) => vec![0; self.rows()],
+            Answers::Survival(seen) => seen.iter().map(|seen| u32::from(seen.event)).collect(),
         }
     }
 

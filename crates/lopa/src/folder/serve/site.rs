@@ -22,7 +22,7 @@ use crate::problem::{At, Problem};
 use crate::run::Setup;
 use crate::run::evaluate::mean;
 
-use super::adapt::{Bench, folds};
+use super::adapt::{Bench, folds, linear};
 use super::score::{Answers, AnyScore};
 
 /// Draws of the bootstrap.
@@ -111,13 +111,9 @@ pub fn judge(setup: &Setup, model: &Model, node: usize) -> Result<Site> {
     let mut found = vec![("together", said(&**problem, At { x: &x, theta: &theta }))];
     let mut missing = Vec::new();
 
-    let alone = match (target, own_rows.len()) {
-        (Target::Survival, _) => Err("times and events are not compared with it"),
-        (_, 0..FOLDS) => Err("the site's rows are too few"),
-        _ => Ok(()),
-    };
-    if let Err(why) = alone {
-        missing.push(format!("There is no model of the site's rows alone to compare with: {why}."));
+    if own_rows.len() < FOLDS {
+        let few = "There is no model of the site's rows alone to compare with: they are too few.";
+        missing.push(few.to_string());
     } else {
         let labels: Vec<u32> =
             own_rows.iter().map(|&row| data.train.labels()[row as usize]).collect();
@@ -125,8 +121,8 @@ pub fn judge(setup: &Setup, model: &Model, node: usize) -> Result<Site> {
         let mut all: Vec<Vec<u32>> = folds(&labels, FOLDS, seed).into_iter().map(to_rows).collect();
         all.insert(0, Vec::new());
         let mut bench = Bench { data, seed, batch: None, solved: true };
-        let (choice, theta) = bench.alone(&all, 0)?;
-        found.push(("alone", said(&choice, At { x: &[], theta: &theta })));
+        let theta = bench.alone(&all, 0)?;
+        found.push(("alone", said(&linear(target), At { x: &[], theta: &theta })));
     }
     if model.lacks_some() {
         missing.push(
