@@ -175,8 +175,7 @@ fn described(written: &Written, out: &Path, stopped: Option<&str>) -> Value {
 
 fn said(Written { facts, guesses, tried, baseline, .. }: &Written) -> String {
     let Facts { rows, features, nodes, .. } = facts;
-    let from_to =
-        |[low, _, high]: &[f64; 3]| format!("from {} to {}", number(*low), number(*high));
+    let from_to = |[low, _, high]: &[f64; 3]| format!("from {} to {}", number(*low), number(*high));
     let predicted = match &facts.predicted {
         Predicted::Classes(classes) => format!("{} classes", classes.len()),
         Predicted::Numbers(ranges) => {

@@ -78,7 +78,8 @@ fn risks_are_predicted_and_judged_by_their_order() {
     let said = folder.read("said.csv");
     assert!(said.starts_with("risk\n") && said.lines().count() == 61, "{said}");
     folder.lopa(&["export", &run, "-a", "lopa-gt", "-s", "1", "--node", "west", "-o", "m.onnx"]);
-    let adapt = ["adapt", &run, "-a", "lopa-gt", "-s", "1", "--input", "new.csv", "-o", "new.model"];
+    let adapt =
+        ["adapt", &run, "-a", "lopa-gt", "-s", "1", "--input", "new.csv", "-o", "new.model"];
     let json = folder.lopa(&[&adapt[..], &["--format", "json"]].concat()).good().json();
     for model in ["adapted", "alone", "mean"] {
         assert!(json[model]["concordance"].as_f64().unwrap() > 0.8, "{model}: {json}");

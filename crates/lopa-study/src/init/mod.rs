@@ -97,8 +97,13 @@ pub enum Predicted {
     Classes(Vec<(String, usize)>),
     /// Numbers: the lowest, mean and highest of each column.
     Numbers(Vec<[f64; 3]>),
-    /// Times, their lowest, mean and highest, and the number of rows in which an event was seen.
-    Survival { times: [f64; 3], events: usize },
+    /// Times and events.
+    Survival {
+        /// The lowest, mean and highest time.
+        times: [f64; 3],
+        /// Rows in which an event was seen.
+        events: usize,
+    },
 }
 
 /// The number of nodes for a file without groups.
@@ -326,9 +331,7 @@ fn several(
     let labels: Vec<(Vec<f64>, usize)> =
         labels.collect::<Result<_>>().map_err(|error: Error| error.at(place()))?;
     let of = |at: usize| range(labels.iter().map(|(label, rows)| (label[at], *rows)), rows);
-    let survival = |(label, _): &(Vec<f64>, usize)| {
-        matches!(label[..], [time, event] if time >= 0.0 && (event == 0.0 || event == 1.0))
-    };
+    let survival = |(label, _): &(Vec<f64>, usize)| matches!(label[..], [time, event] if time >= 0.0 && (event == 0.0 || event == 1.0));
     if !labels.iter().all(survival) {
         look.guesses.push(format!("predicts {outputs} numbers (`target = \"number\"`)"));
         return Ok(Predicted::Numbers((0..outputs).map(of).collect()));
@@ -336,9 +339,9 @@ fn several(
     let events = labels.iter().filter(|(label, _)| label[1] == 1.0).map(|(_, rows)| rows).sum();
     if events == 0 {
         let message = format!("no event is seen in {rows} rows: the second label is 0 in all");
-        return Err(Error::data("data/bad-label", message)
-            .at(place())
-            .hint("it should be 1 in the rows in which the event was seen at the time of the first"));
+        return Err(Error::data("data/bad-label", message).at(place()).hint(
+            "it should be 1 in the rows in which the event was seen at the time of the first",
+        ));
     }
     look.guesses.push(
         "predicts the risk of an event (`target = \"survival\"`), since the second label is 0 or 1; if \

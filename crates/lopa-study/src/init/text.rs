@@ -67,9 +67,8 @@ impl Plan {
         let Plan { look, facts, .. } = self;
         let per_node = facts.rows / facts.nodes.max(1);
         let mut text = String::new();
-        let from_to = |[low, mean, high]: &[f64; 3]| {
-            format!("from {low} to {high}, mean {}", number(*mean))
-        };
+        let from_to =
+            |[low, mean, high]: &[f64; 3]| format!("from {low} to {high}, mean {}", number(*mean));
         let shown = match &facts.predicted {
             Predicted::Classes(classes) => {
                 let each = classes.iter().map(|(name, count)| format!("{name} ({count})"));
