@@ -1,17 +1,32 @@
 """LoPA-GT, all nodes on one card, as a researcher writes it in JAX: vmap, scan, gathers.
 
-usage: yardstick.py PROBLEM NODES [FEATURES CLASSES bytes|numbers [UNITS BATCH]]
+usage: yardstick.py PROBLEM NODES[,NODES…] [FEATURES CLASSES bytes|numbers [UNITS BATCH]]
        yardstick.py rows FILE FEATURES CLASSES bytes|numbers
+       yardstick.py draw SEED COUNT
 PROBLEM is `representation` (MNIST's shape) or `hyperparameter` (one class stands for a binary loss). `rows` writes the
-samples that such a problem is run on.
+samples that such a problem is run on. `draw` prints drawn shapes of `representation`, FEATURES CLASSES KIND UNITS BATCH NODES
+in a line. JAX_SECONDS: how long each measurement takes, if not 3.
 """
 
+import os
 import sys
 import time
 
+import numpy as np
+
+if sys.argv[1] == "draw":
+    # Sizes whose logarithms are uniform; fewer nodes where they would take long, or too much memory.
+    random = np.random.default_rng(int(sys.argv[2]))
+    size = lambda low, high: round(float(np.exp(random.uniform(np.log(low), np.log(high)))))
+    for _ in range(int(sys.argv[3])):
+        features, classes, units, batch, nodes = size(54, 3072), size(2, 64), size(1, 512), size(16, 1024), size(8, 1000)
+        while nodes > 8 and features * nodes * max(units * 8, batch * 2, units * batch / 64) > 1 << 30:
+            nodes = max(8, nodes // 2)
+        print(features, classes, random.choice(["bytes", "numbers"]), units, batch, nodes)
+    sys.exit()
+
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 UNITS, BATCH = map(int, sys.argv[6:8]) if len(sys.argv) > 7 else (28, 50)
 RIDGE = 0.52
@@ -92,16 +107,17 @@ if sys.argv[1] == "rows":
     table, labels = data(int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
     np.savez(sys.argv[2], X=table, y=labels)
     sys.exit()
-problem, m, shape = sys.argv[1], int(sys.argv[2]), sys.argv[3:] or ["784", "10", "bytes"]
-for precision in ("highest", "tf32"):
-    jax.config.update("jax_default_matmul_precision", "highest" if precision == "highest" else None)
-    jax.clear_caches()
-    some, state = build(m, problem, int(shape[0]), int(shape[1]), shape[2])
-    best, calls, until = float("inf"), 0, time.time() + 3
-    while time.time() < until or calls < 5:
-        began = time.perf_counter()
-        state = jax.block_until_ready(some(state, jax.random.key(calls)))
-        best = min(best, time.perf_counter() - began)
-        calls += 1
-    assert jnp.isfinite(state[0]).all()
-    print(f"JAX {jax.__version__}, {precision}, {problem} {' '.join(shape)}, {m} nodes: {STEPS / best:.1f} it/s (best of {calls})", flush=True)
+problem, shape = sys.argv[1], sys.argv[3:] or ["784", "10", "bytes"]
+for m in map(int, sys.argv[2].split(",")):
+    for precision in ("highest", "tf32"):
+        jax.config.update("jax_default_matmul_precision", "highest" if precision == "highest" else None)
+        jax.clear_caches()
+        some, state = build(m, problem, int(shape[0]), int(shape[1]), shape[2])
+        best, calls, until = float("inf"), 0, time.time() + float(os.environ.get("JAX_SECONDS", 3))
+        while time.time() < until or calls < 5:
+            began = time.perf_counter()
+            state = jax.block_until_ready(some(state, jax.random.key(calls)))
+            best = min(best, time.perf_counter() - began)
+            calls += 1
+        assert jnp.isfinite(state[0]).all()
+        print(f"JAX {jax.__version__}, {precision}, {problem} {' '.join(shape)}, {m} nodes: {STEPS / best:.1f} it/s (best of {calls})", flush=True)

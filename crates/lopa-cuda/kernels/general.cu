@@ -383,8 +383,8 @@ template <int GROUPS, int STEPS, int WARPS, class Get, class Pair> __device__ __
 #pragma unroll
         for (int n = 0; n < GROUPS; n++)
 #pragma unroll
-            for (int e = 0; e < 2; e++) p[n][e] = __expf(p[n][e] - top), total += p[n][e];
-        const float over = __fdividef(1.0f, quad_sum(total));
+            for (int e = 0; e < 2; e++) p[n][e] = exponential(p[n][e] - top), total += p[n][e];
+        const float over = inverse(quad_sum(total));
 #pragma unroll
         for (int n = 0; n < GROUPS; n++)
 #pragma unroll
@@ -673,10 +673,18 @@ template <class C> __device__ __forceinline__ void forward(const Task &job) {
 #pragma unroll
     for (int r = 0; r < 2; r++)
 #pragma unroll
+        for (int j = 0; j < C::WIDTH / 8; j++)
+            split(activation(sum[4 * j + 2 * r] * unit, job.tanh), activation(sum[4 * j + 2 * r + 1] * unit, job.tanh), a[r][j].x, a[r][j].y);
+    const u32 left = job.units - tile * C::WIDTH;
+    if (left < C::WIDTH) // after the last unit the one that is 1, then zeros
+#pragma unroll
         for (int j = 0; j < C::WIDTH / 8; j++) {
-            const u32 n = tile * C::WIDTH + 8 * j + 2 * t;
-            const float u = activation(sum[4 * j + 2 * r] * unit, job.tanh), v = activation(sum[4 * j + 2 * r + 1] * unit, job.tanh);
-            split(n < job.units ? u : n == job.units ? 1.0f : 0.0f, n + 1 < job.units ? v : n + 1 == job.units ? 1.0f : 0.0f, a[r][j].x, a[r][j].y);
+            const u32 n = 8 * j + 2 * t;
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                if (n >= left) a[r][j] = make_uint2(n == left ? 0x3c00u : 0u, 0u);
+                else if (n + 1 == left) a[r][j] = make_uint2((a[r][j].x & 0xffffu) | 0x3c000000u, a[r][j].y & 0xffffu);
+            }
         }
     if constexpr (C::GROUPS == 0)
 #pragma unroll
