@@ -72,21 +72,25 @@ __device__ __forceinline__ void split(float a, float b, u32 &high, u32 &low) {
     low = *reinterpret_cast<u32 *>(&l);
 }
 
-// Without the cases of numbers below 2^-126, for which the compiler's own have branches: those become 0.
-__device__ __forceinline__ float exponential(float z) {
-    float e;
-    asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(e) : "f"(z * 1.44269504f));
-    return e;
+// 2^a and 1 / a without the cases of numbers below 2^-126, for which the compiler's own have branches: those become 0.
+__device__ __forceinline__ float power(float a) {
+    float b;
+    asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(b) : "f"(a));
+    return b;
 }
 __device__ __forceinline__ float inverse(float a) {
     float b;
     asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(b) : "f"(a));
     return b;
 }
+__device__ __forceinline__ float exponential(float z) { return power(z * 1.44269504f); }
 
-__device__ __forceinline__ float activation(float z, u32 tanh) {
-    return fmaf(inverse(1.0f + exponential(z * (tanh ? 2.0f : -1.0f))), tanh ? -2.0f : 1.0f, tanh ? 1.0f : 0.0f);
+// The activation of z, from z times `exponent`.
+__device__ __forceinline__ float exponent(u32 tanh) { return tanh ? 2.88539008f : -1.44269504f; }
+__device__ __forceinline__ float activated(float a, u32 tanh) {
+    return fmaf(inverse(1.0f + power(a)), tanh ? -2.0f : 1.0f, tanh ? 1.0f : 0.0f);
 }
+__device__ __forceinline__ float activation(float z, u32 tanh) { return activated(z * exponent(tanh), tanh); }
 
 __device__ __forceinline__ void async_fence() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
 __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory"); }

@@ -40,7 +40,7 @@ struct Task : Common<float> {
     float *tops;          // of each node and 32 units: the largest of |theta| and |v|
     float *scales;        // of each node: see `Scales`
     float ridge, unit, bias; // unit: what stored features are multiplied by; bias: what those of the bias are besides
-    u32 across, deep;        // units in x, in rows of `hidden`: multiples of 8 and of 16
+    u32 across, deep, reach; // units in x; in rows of `hidden` and in scores, in errors: at least those, multiples of 16 and of 8
     u32 terms, width, tiles; // second factors: halves of each number, units of a tile, tiles
     u32 steps_in, steps_back; // of 16: in the features with the bias, in the rows of the back
     u32 groups;               // of 8 classes
@@ -152,9 +152,9 @@ __device__ __forceinline__ void draw(const Task &job, u32 i, u32 b, u32 k) {
 }
 
 // Second factors of the head, of one node, 16 bytes {first high, second high, first low, second low} for each lane:
-// theta for scores [deep / 16][groups], v the same; for errors theta [across / 8][groups / 2], v the same.
+// theta for scores [deep / 16][groups], v the same; for errors theta [reach / 8][groups / 2], v the same.
 __device__ __forceinline__ usize for_scores(const Task &job, u32 groups) { return usize(job.deep / 16) * groups * 32; }
-__device__ __forceinline__ usize for_errors(const Task &job, u32 groups) { return usize(job.across / 8) * (groups / 2) * 32; }
+__device__ __forceinline__ usize for_errors(const Task &job, u32 groups) { return usize(job.reach / 8) * (groups / 2) * 32; }
 __device__ __forceinline__ usize for_head(const Task &job, u32 groups) { return 2 * (for_scores(job, groups) + for_errors(job, groups)); }
 
 // Those of 32 units of node i, by a block.
@@ -192,11 +192,15 @@ __device__ __forceinline__ void make_heads(const Task &job, u32 i, u32 part) {
 }
 
 __device__ __forceinline__ float2 two(const float *p) { return *(const float2 *)p; }
+// As one instruction, which the compiler would split.
+__device__ __forceinline__ void put(float *p, float2 v) { asm volatile("st.global.v2.f32 [%0], {%1, %2};\n" ::"l"(p), "f"(v.x), "f"(v.y) : "memory"); }
 
 // The first blocks draw, some make second factors of the head, the rest mix. A thread has 8 of 16 features, in the order
 // above, of two units: all accesses are of neighbouring units, and its words of second factors are whole.
 // MOVED: of LoPA-GT, where `backward` has moved z already and left the difference where s was. GIVEN: x stays as it is.
+enum { TEAM = 4 };
 template <bool MOVED, bool GIVEN> __device__ __forceinline__ void mix(const Task &job, u32 at) {
+    __shared__ float2 near[2][8][TEAM][32]; // x and y
     const Moment moment(at);
     const u32 now = moment.now, drawers = (job.m * job.blocks + 127) / 128;
     u32 block = blockIdx.x;
@@ -210,11 +214,12 @@ template <bool MOVED, bool GIVEN> __device__ __forceinline__ void mix(const Task
     block -= job.m * parts(job);
     const float *step = steps(job, moment.later);
     const float alpha = step[0], gamma = step[3], tau = step[4];
-    // Eight nodes side by side: neighbours meet in the cache, and the addresses in flight stay close.
-    const u32 items = job.steps_in * job.across, chunks = (items + 127) / 128, pairs = job.across / 2;
-    const u32 crowd = block / (8 * chunks) * 8, beside = min(8u, job.m - crowd), place = block - crowd * chunks;
-    const u32 i = crowd + place % beside, item = place / beside * 128 + threadIdx.x;
-    if (item >= items) return;
+    // A warp has 32 items of a node; those of four nodes are side by side, and read what they need of each other near by.
+    const u32 items = job.steps_in * job.across, chunks = (items + 31) / 32, pairs = job.across / 2;
+    const u32 teams = (job.m + TEAM - 1) / TEAM, before = block / (2 * chunks) * 2, beside = min(2u, teams - before), place = block - before * chunks;
+    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, node0 = (before + place % beside) * TEAM;
+    const bool live = node0 + warp < job.m && place / beside * 32 + lane < items;
+    const u32 i = min(node0 + warp, job.m - 1), item = min(place / beside * 32 + lane, items - 1);
     const u32 n = item % pairs * 2, group = item / pairs / 2, half = item / pairs % 2, first = group * 16 + 2 * half;
     const usize o = usize(i) * job.n + usize(min(first, job.features)) * job.across + n;
     const float *const x = job.x[now] + o, *const y = job.y[now] + o;
@@ -236,41 +241,59 @@ template <bool MOVED, bool GIVEN> __device__ __forceinline__ void mix(const Task
     for (int q = 0; q < 8; q++) {
         wx[q] = own[q], wy[q] = own_y[q];
         if (soba) wx[q] = make_float2(own[q].x - alpha * own_y[q].x, own[q].y - alpha * own_y[q].y);
+        near[0][q][warp][lane] = own[q], near[1][q][warp][lane] = own_y[q];
     }
+    __syncthreads();
+    // Read again where it is needed, not kept in registers.
+    auto mine = [&](u32 of, int q, u32 warp) {
+        float2 v;
+        asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];\n" : "=f"(v.x), "=f"(v.y) : "r"(shared(&near[of][q][warp][lane])));
+        return v;
+    };
     const u32 begin = __ldg(job.links + i), end = links_x ? __ldg(job.links + i + 1) : begin;
     for (u32 l = begin; l < end; l++) {
         const float w = __ldg(job.w + l);
-        const long long to = ((long long)__ldg(job.linked + l) - (long long)i) * (long long)job.n;
-        float2 a[8], b[8];
-#pragma unroll
-        for (int q = 0; q < 8; q++) {
-            a[q] = two(x + to + off[q]);
-            if (links_y || soba) b[q] = two(y + to + off[q]);
-        }
-#pragma unroll
-        for (int q = 0; q < 8; q++) {
+        const u32 other = __ldg(job.linked + l), place = other - node0;
+        auto add = [&](int q, float2 a, float2 b) {
+            const float2 x = mine(0, q, warp), y = mine(1, q, warp);
             if (soba) {
-                const float2 from = make_float2(own[q].x - alpha * own_y[q].x, own[q].y - alpha * own_y[q].y);
-                wx[q].x += w * (a[q].x - alpha * b[q].x - from.x), wx[q].y += w * (a[q].y - alpha * b[q].y - from.y);
+                const float2 from = make_float2(x.x - alpha * y.x, x.y - alpha * y.y);
+                wx[q].x += w * (a.x - alpha * b.x - from.x), wx[q].y += w * (a.y - alpha * b.y - from.y);
             } else {
-                wx[q].x += w * (a[q].x - own[q].x), wx[q].y += w * (a[q].y - own[q].y);
-                if (links_y) wy[q].x += w * (b[q].x - own_y[q].x), wy[q].y += w * (b[q].y - own_y[q].y);
+                wx[q].x += w * (a.x - x.x), wx[q].y += w * (a.y - x.y);
+                if (links_y) wy[q].x += w * (b.x - y.x), wy[q].y += w * (b.y - y.y);
             }
+        };
+        if (place < TEAM)
+#pragma unroll
+            for (int q = 0; q < 8; q++) add(q, mine(0, q, place), mine(1, q, place));
+        else {
+            const long long to = ((long long)other - (long long)i) * (long long)job.n;
+            float2 a[8], b[8];
+#pragma unroll
+            for (int q = 0; q < 8; q++) {
+                a[q] = two(x + to + off[q]);
+                if (links_y || soba) b[q] = two(y + to + off[q]);
+            }
+#pragma unroll
+            for (int q = 0; q < 8; q++) add(q, a[q], b[q]);
         }
     }
+    if (!live) return;
     float *const to_x = job.x[1 - now] + o, *const to_y = job.y[1 - now] + o;
     auto relaxed = [&](float own, float wx, float y) { return links_x ? (1.0f - tau) * own + tau * (wx - alpha * y) : own - tau * alpha * y; };
 #pragma unroll
     for (int q = 0; q < 8; q++) {
         new_x[q] = make_float2(0.0f, 0.0f);
         if (!in[q]) continue;
+        const float2 own = mine(0, q, warp), own_y = mine(1, q, warp);
         float2 new_y;
         if (soba) {
             const float2 s = two(job.s + o + off[q]);
             new_x[q] = wx[q];
-            new_y = make_float2((1.0f - gamma) * own_y[q].x + gamma * s.x, (1.0f - gamma) * own_y[q].y + gamma * s.y);
+            new_y = make_float2((1.0f - gamma) * own_y.x + gamma * s.x, (1.0f - gamma) * own_y.y + gamma * s.y);
         } else {
-            new_x[q] = make_float2(relaxed(own[q].x, wx[q].x, own_y[q].x), relaxed(own[q].y, wx[q].y, own_y[q].y));
+            new_x[q] = make_float2(relaxed(own.x, wx[q].x, own_y.x), relaxed(own.y, wx[q].y, own_y.y));
             if (!MOVED) {
                 const float2 s = two(job.s + o + off[q]), z = two(job.z + o + off[q]);
                 const float2 average = make_float2(moving_average(z.x, s.x, gamma), moving_average(z.y, s.y, gamma));
@@ -280,9 +303,10 @@ template <bool MOVED, bool GIVEN> __device__ __forceinline__ void mix(const Task
             }
             if (links_y) new_y = make_float2(wy[q].x + difference[q].x, wy[q].y + difference[q].y);
         }
-        *(float2 *)(to_x + off[q]) = new_x[q], *(float2 *)(to_y + off[q]) = new_y;
+        put(to_x + off[q], new_x[q]), put(to_y + off[q], new_y);
     }
     }
+    if (!live) return;
     u32 high[2][4], low[2][4];
 #pragma unroll
     for (int q = 0; q < 8; q += 2) {
@@ -320,9 +344,12 @@ __device__ __forceinline__ bool adds_d(const Task &job, u32 tile) { return tile 
 __device__ __forceinline__ bool adds_h(const Task &job, u32 tile) { return tile * 16 + 15 >= job.end[0] && tile * 16 < job.end[2]; }
 
 // 16 rows of a node by each of WARPS warps: rows 16 tile ... of the front, or after them of the back. GROUPS of 8 classes.
-// get(k, high, low): activations of units 16k ... as a first factor; pair(n, a, b): {high, low} of units 8n + 2t, + 1 in
-// rows g and g + 8. STEPS: of 16 units, where all are in one tile; else 0.
-template <int GROUPS, int STEPS, int WARPS, class Get, class Pair> __device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, Get get, Pair pair) {
+// STEPS: of 16 units, where all are in one tile; else 0. theta: second factors of the head, those of v and for errors after
+// them. slopes: shared memory for the slopes of all warps, as second factors. get(k, high, low): activations of units 16k ...
+// as a first factor; pair(n, a, b): {high, low} of units 8n + 2t, + 1 in rows g and g + 8; turned(w, k, high, low): those of
+// the rows of warp w, transposed, as a first factor.
+template <int GROUPS, int STEPS, int WARPS, class Get, class Pair, class Turned>
+__device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, const uint4 *theta, uint4 *slopes, Get get, Pair pair, Turned turned) {
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, tile = tile0 + warp;
     const u32 rows = job.end[4], front = job.end[2], before = (front + 15) / 16;
     const bool live = tile < before + job.steps_back, back = tile >= before;
@@ -330,30 +357,31 @@ template <int GROUPS, int STEPS, int WARPS, class Get, class Pair> __device__ __
     const u32 first = back ? front + (tile - before) * 16 : tile * 16, last = back ? rows : front;
     // Where the curvature along v is needed: xi2 and xi3.
     const bool curved = back ? live && first + 15 >= job.end[3] : first + 15 >= job.end[0] && first < job.end[1];
-    const uint4 *const theta = job.heads + i * for_head(job, GROUPS) + lane, *const v = theta + for_scores(job, GROUPS);
-    const uint4 *const theta_back = v + for_scores(job, GROUPS), *const v_back = theta_back + for_errors(job, GROUPS);
+    // Steps of 16 units with the one that is 1, groups of 8 without it.
+    const u32 count = STEPS ? STEPS + 1 : job.deep / 16, blocks = STEPS ? STEPS * 2 : job.across / 8;
+    const u32 scores = STEPS ? (STEPS + 1) * GROUPS * 32 : for_scores(job, GROUPS), errors = STEPS ? STEPS * GROUPS * 32 : for_errors(job, GROUPS);
+    theta += lane;
+    const uint4 *const v = theta + scores, *const theta_back = v + scores, *const v_back = theta_back + errors;
     u32 slot[2], label[2]; // asked for early: two dependent loads
+    float weight[2];
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         const u32 row = first + g + 8 * r;
         slot[r] = row < last ? (row >= job.end[0]) + (row >= job.end[1]) + (row >= job.end[2]) + (row >= job.end[3]) : 5;
         label[r] = row < last ? __ldg(job.labels + job.picks[usize(i) * rows + row]) : ~0u;
+        weight[r] = slot[r] < 5 ? __ldg(job.weights + usize(i) * 6 + slot[r]) : 0.0f;
     }
     const Scales s = scales(job, i);
     // Small terms have sums of their own: tensor cores cut sums off, they do not round.
     float L[GROUPS][4] = {}, U[GROUPS][4] = {}, Ll[GROUPS][4] = {}, Ul[GROUPS][4] = {};
-    // The unit that is 1 may be outside of the tile.
-    auto all = [&](u32 k, u32 (&high)[4], u32 (&low)[4]) {
-        if (STEPS == 0 || k < STEPS) return get(k, high, low);
-        high[0] = high[1] = t == 0 ? 0x3c00u : 0u;
-        high[2] = high[3] = low[0] = low[1] = low[2] = low[3] = 0u;
-    };
-    const u32 count = STEPS ? STEPS + 1 : job.deep / 16, blocks = STEPS ? STEPS * 2 : job.across / 8;
 #pragma unroll (STEPS ? STEPS + 1 : GROUPS == 2 ? 4 : 2)
     for (u32 k = 0; k < count; k++) {
-        if (STEPS && k >= job.deep / 16) continue;
         u32 high[4], low[4];
-        all(k, high, low);
+        if (STEPS == 0 || k < STEPS) get(k, high, low);
+        else { // the unit that is 1, where it is outside of the tile
+            high[0] = high[1] = t == 0 && STEPS * 16 == job.units ? 0x3c00u : 0u;
+            high[2] = high[3] = low[0] = low[1] = low[2] = low[3] = 0u;
+        }
 #pragma unroll
         for (int n = 0; n < GROUPS; n++) {
             const uint4 b = theta[(k * GROUPS + n) * 32];
@@ -369,7 +397,6 @@ template <int GROUPS, int STEPS, int WARPS, class Get, class Pair> __device__ __
     u32 th[GROUPS / 2][4], tl[GROUPS / 2][4], vh[GROUPS / 2][4], vl[GROUPS / 2][4]; // slopes as first factors
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        const float weight = slot[r] < 5 ? __ldg(job.weights + usize(i) * 6 + slot[r]) : 0.0f;
         float top = __int_as_float(0xff800000), total = 0.0f, mean = 0.0f, p[GROUPS][2], u[GROUPS][2];
 #pragma unroll
         for (int n = 0; n < GROUPS; n++)
@@ -390,67 +417,66 @@ template <int GROUPS, int STEPS, int WARPS, class Get, class Pair> __device__ __
 #pragma unroll
             for (int e = 0; e < 2; e++) p[n][e] *= over, mean = fmaf(p[n][e], u[n][e], mean);
         mean = quad_sum(mean);
-        const float by = s.slope * weight, by_u = s.score * by;
-        float of_theta[GROUPS][2], of_v[GROUPS][2]; // d | h of the front, what theta | v are multiplied by of the back
-#pragma unroll
-        for (int n = 0; n < GROUPS; n++)
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                const float q = (p[n][e] - (8 * n + 2 * t + e == label[r] ? 1.0f : 0.0f)) * by, curve = p[n][e] * (u[n][e] - mean) * by_u;
-                of_theta[n][e] = slot[r] == 0 || slot[r] == 3 ? q : slot[r] == 4 ? -curve : 0.0f;
-                of_v[n][e] = slot[r] == 1 ? curve : slot[r] == 2 || slot[r] == 4 ? -q : 0.0f;
-            }
+        // Slopes of the losses, and of their curvature: of theta | v, which are d | h of the front, and what theta | v are
+        // multiplied by of the back.
+        const float by = s.slope * weight[r], by_u = s.score * by;
+        const float q_theta = slot[r] == 0 || slot[r] == 3 ? by : 0.0f, u_theta = slot[r] == 4 ? -by_u : 0.0f;
+        const float q_v = slot[r] == 2 || slot[r] == 4 ? -by : 0.0f, u_v = slot[r] == 1 ? by_u : 0.0f;
 #pragma unroll
         for (int n = 0; n < GROUPS; n++) {
-            split(of_theta[n][0], of_theta[n][1], th[n / 2][n % 2 * 2 + r], tl[n / 2][n % 2 * 2 + r]);
-            split(of_v[n][0], of_v[n][1], vh[n / 2][n % 2 * 2 + r], vl[n / 2][n % 2 * 2 + r]);
+            float of_theta[2], of_v[2];
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                const float q = p[n][e] - (8 * n + 2 * t + e == label[r] ? 1.0f : 0.0f), curve = p[n][e] * (u[n][e] - mean);
+                of_theta[e] = fmaf(q, q_theta, curve * u_theta), of_v[e] = fmaf(q, q_v, curve * u_v);
+            }
+            split(of_theta[0], of_theta[1], th[n / 2][n % 2 * 2 + r], tl[n / 2][n % 2 * 2 + r]);
+            split(of_v[0], of_v[1], vh[n / 2][n % 2 * 2 + r], vl[n / 2][n % 2 * 2 + r]);
         }
     }
     if (tile0 < before) { // shares of d and h: activations, transposed, times slopes
-        constexpr int ALL = GROUPS * 8;
-        float *const share = (float *)room, *const own = share + warp * 32 * ALL; // [warp][16 units][d | h]
-        const bool d = !back && adds_d(job, tile), h = !back && adds_h(job, tile);
-        u32 qh[2][GROUPS][2], ql[2][GROUPS][2]; // as second factors
+        constexpr int ALL = GROUPS * 8, EACH = STEPS ? 1 : GROUPS;
+        if (!back && adds_d(job, tile))
 #pragma unroll
-        for (int n = 0; n < GROUPS; n++)
+            for (int n = 0; n < GROUPS; n++)
+                slopes[(warp * 2 * GROUPS + n) * 32 + lane] =
+                    make_uint4(turned_over(th[n / 2][n % 2 * 2]), turned_over(th[n / 2][n % 2 * 2 + 1]), turned_over(tl[n / 2][n % 2 * 2]), turned_over(tl[n / 2][n % 2 * 2 + 1]));
+        if (!back && adds_h(job, tile))
 #pragma unroll
-            for (int r = 0; r < 2; r++) {
-                qh[0][n][r] = turned_over(th[n / 2][n % 2 * 2 + r]), ql[0][n][r] = turned_over(tl[n / 2][n % 2 * 2 + r]);
-                qh[1][n][r] = turned_over(vh[n / 2][n % 2 * 2 + r]), ql[1][n][r] = turned_over(vl[n / 2][n % 2 * 2 + r]);
-            }
+            for (int n = 0; n < GROUPS; n++)
+                slopes[(warp * 2 * GROUPS + GROUPS + n) * 32 + lane] =
+                    make_uint4(turned_over(vh[n / 2][n % 2 * 2]), turned_over(vh[n / 2][n % 2 * 2 + 1]), turned_over(vl[n / 2][n % 2 * 2]), turned_over(vl[n / 2][n % 2 * 2 + 1]));
+        __syncthreads();
         float *const to = job.shares + (usize(i) * ((before * 16 + job.together - 1) / job.together) + tile0 * 16 / job.together) * job.deep * 2 * ALL;
-#pragma unroll (STEPS ? STEPS + 1 : 1)
-        for (u32 k = 0; k < count; k++) {
-            if (STEPS && k >= job.deep / 16) continue;
-            __syncthreads();
-            if (d || h) {
-                u32 high[4], low[4];
-                all(k, high, low);
-                const u32 ah[4] = {turned_over(high[0]), turned_over(high[2]), turned_over(high[1]), turned_over(high[3])};
-                const u32 al[4] = {turned_over(low[0]), turned_over(low[2]), turned_over(low[1]), turned_over(low[3])};
+        // A warp has 16 units, and one or all groups of classes, of all rows.
+        const u32 until = STEPS ? (STEPS * 16 == job.units ? STEPS + 1 : STEPS) : count;
+        const u32 until_d = min(u32(WARPS), (job.end[0] + 15) / 16 - min(tile0, (job.end[0] + 15) / 16));
+        const u32 from_h = min(u32(WARPS), max(job.end[0] / 16, tile0) - tile0), until_h = min(u32(WARPS), before - tile0);
+        for (u32 item = warp; item < until * (GROUPS / EACH); item += WARPS) {
+            const u32 k = item / (GROUPS / EACH), n0 = item % (GROUPS / EACH) * EACH;
 #pragma unroll
-                for (int side = 0; side < 2; side++)
-                    if (side ? h : d)
+            for (int side = 0; side < 2; side++) {
+                const u32 from = side ? from_h : 0, to_w = side ? until_h : until_d;
+                if (from >= to_w) continue;
+                float total[EACH][4] = {};
+#pragma unroll 2
+                for (u32 w = from; w < to_w; w++) {
+                    u32 high[4], low[4];
+                    turned(w, k, high, low);
 #pragma unroll
-                        for (int n = 0; n < GROUPS; n++) {
-                            float sum[4] = {};
-                            mma(sum, ah, qh[side][n][0], qh[side][n][1]);
-                            mma(sum, al, qh[side][n][0], qh[side][n][1]);
-                            mma(sum, ah, ql[side][n][0], ql[side][n][1]);
-                            float *p = own + g * 2 * ALL + side * ALL + 8 * n + 2 * t;
-                            *(float2 *)p = make_float2(sum[0], sum[1]), *(float2 *)(p + 16 * ALL) = make_float2(sum[2], sum[3]);
-                        }
-            }
-            __syncthreads();
-            for (u32 at = threadIdx.x; at < 32 * ALL; at += WARPS * 32) {
-                const u32 side = at / ALL % 2;
-                if (at % ALL >= job.classes) continue;
-                float sum = 0.0f;
-                bool any = false;
+                    for (int n = 0; n < EACH; n++) {
+                        const uint4 q = slopes[((w * 2 + side) * GROUPS + n0 + n) * 32 + lane];
+                        float sum[4] = {};
+                        mma(sum, high, q.x, q.y); mma(sum, low, q.x, q.y); mma(sum, high, q.z, q.w);
 #pragma unroll
-                for (u32 w = 0; w < WARPS; w++)
-                    if (side ? adds_h(job, tile0 + w) : adds_d(job, tile0 + w)) sum += share[w * 32 * ALL + at], any = true;
-                if (any) to[k * 32 * ALL + at] = sum;
+                        for (int e = 0; e < 4; e++) total[n][e] += sum[e];
+                    }
+                }
+#pragma unroll
+                for (int n = 0; n < EACH; n++) {
+                    float *const p = to + (16 * k + g) * 2 * ALL + side * ALL + 8 * (n0 + n) + 2 * t;
+                    *(float2 *)p = make_float2(total[n][0], total[n][1]), *(float2 *)(p + 16 * ALL) = make_float2(total[n][2], total[n][3]);
+                }
             }
         }
     }
@@ -460,7 +486,6 @@ template <int GROUPS, int STEPS, int WARPS, class Get, class Pair> __device__ __
     u32 within = 0; // unit inside of its tile
 #pragma unroll (STEPS ? STEPS * 2 : GROUPS == 2 ? 4 : 2)
     for (u32 n = 0; n < blocks; n++) {
-        if (STEPS && n >= job.across / 8) continue;
         uint2 a0, a1;
         pair(n, a0, a1);
         float sum[4] = {}, small[4] = {};
@@ -496,24 +521,38 @@ template <int GROUPS, int STEPS, int WARPS, class Get, class Pair> __device__ __
     }
 }
 
-// Where activations come from memory: eight warps, 16 rows each.
-template <int GROUPS> __device__ __forceinline__ void head(const Task &job) {
-    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, rows = job.end[4], front = job.end[2], before = (front + 15) / 16;
-    const u32 down = (before + job.steps_back + 7) / 8, i = blockIdx.x / down, tile0 = blockIdx.x % down * 8, tile = tile0 + warp;
-    const u32 first = tile >= before ? front + (tile - before) * 16 : tile * 16;
-    const uint2 *const h0 = job.hidden + (usize(i) * rows + min(first + g, rows - 1)) * (job.deep / 2) + t;
-    const uint2 *const h1 = job.hidden + (usize(i) * rows + min(first + g + 8, rows - 1)) * (job.deep / 2) + t;
-    head_rows<GROUPS, 0, 8>(job, i, tile0, [&](u32 k, u32 (&high)[4], u32 (&low)[4]) {
-        const uint2 a0 = h0[8 * k], a1 = h1[8 * k], a2 = h0[8 * k + 4], a3 = h1[8 * k + 4];
-        high[0] = a0.x, high[1] = a1.x, high[2] = a2.x, high[3] = a3.x, low[0] = a0.y, low[1] = a1.y, low[2] = a2.y, low[3] = a3.y;
-    }, [&](u32 n, uint2 &a, uint2 &b) { a = h0[4 * n], b = h1[4 * n]; });
+// Activations as a first factor, transposed.
+__device__ __forceinline__ void turned_over(const u32 (&a)[4], u32 (&b)[4]) {
+    b[0] = turned_over(a[0]), b[1] = turned_over(a[2]), b[2] = turned_over(a[1]), b[3] = turned_over(a[3]);
 }
 
-#define HEAD(groups, blocks) \
-    extern "C" __global__ void __launch_bounds__(256, blocks) head_##groups(const __grid_constant__ Task job, u32) { head<groups>(job); }
-HEAD(2, 2)
-HEAD(4, 1)
-HEAD(8, 1)
+// Where activations come from memory: WARPS warps, 16 rows each.
+template <int GROUPS, int WARPS> __device__ __forceinline__ void head(const Task &job) {
+    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, rows = job.end[4], front = job.end[2], before = (front + 15) / 16;
+    const u32 down = (before + job.steps_back + WARPS - 1) / WARPS, i = blockIdx.x / down, tile0 = blockIdx.x % down * WARPS, tile = tile0 + warp;
+    const u32 first = tile >= before ? front + (tile - before) * 16 : tile * 16;
+    auto from = [&](u32 row) { return job.hidden + (usize(i) * rows + min(row, rows - 1)) * (job.deep / 2) + t; };
+    auto four = [&](const uint2 *h0, const uint2 *h1, u32 k, u32 (&high)[4], u32 (&low)[4]) {
+        const uint2 a0 = h0[8 * k], a1 = h1[8 * k], a2 = h0[8 * k + 4], a3 = h1[8 * k + 4];
+        high[0] = a0.x, high[1] = a1.x, high[2] = a2.x, high[3] = a3.x, low[0] = a0.y, low[1] = a1.y, low[2] = a2.y, low[3] = a3.y;
+    };
+    const uint2 *const h0 = from(first + g), *const h1 = from(first + g + 8);
+    head_rows<GROUPS, 0, WARPS>(job, i, tile0, job.heads + i * for_head(job, GROUPS), (uint4 *)room,
+        [&](u32 k, u32 (&high)[4], u32 (&low)[4]) { four(h0, h1, k, high, low); },
+        [&](u32 n, uint2 &a, uint2 &b) { a = h0[4 * n], b = h1[4 * n]; },
+        [&](u32 w, u32 k, u32 (&high)[4], u32 (&low)[4]) {
+            u32 a[4], b[4];
+            const u32 row = (tile0 + w) * 16 + g;
+            four(from(row), from(row + 8), k, a, b);
+            turned_over(a, high), turned_over(b, low);
+        });
+}
+
+#define HEAD(groups, warps, blocks) \
+    extern "C" __global__ void __launch_bounds__(warps * 32, blocks) head_##groups(const __grid_constant__ Task job, u32) { head<groups, warps>(job); }
+HEAD(2, 8, 2)
+HEAD(4, 4, 3)
+HEAD(8, 4, 2)
 
 // ---------------------------------------------------------------- products
 
@@ -553,6 +592,8 @@ __device__ __forceinline__ uint2 words_at(u32 a) {
     return v;
 }
 
+constexpr int most(int a, int b) { return a < b ? b : a; }
+
 // How many blocks a multiprocessor should have.
 constexpr int blocks_of(int threads, int registers, int room) {
     const int a = 65536 / (threads * ((registers + 7) / 8 * 8)), b = 232448 / (room + 1024);
@@ -568,7 +609,11 @@ template <bool NUMBERS_, int TERMS_, int WG_, int WIDTH_, int STAGES_, int GROUP
     static constexpr int TERMS = TERMS_, WG = WG_, WIDTH = WIDTH_, STAGES = STAGES_, GROUPS = GROUPS_, THREADS = WG * 128, ROWS = WG * 64;
     // Of a stage: steps of 16 features, bytes of a row, and the distance of rows (no bank conflicts).
     static constexpr int K16 = BOTH ? 2 : 4, SEGMENT = NUMBERS ? 128 : 64, PITCH = NUMBERS ? 160 : 80;
-    static constexpr int A = ROWS * PITCH, STEP = TERMS * WIDTH * 32, B = K16 * STEP, STAGE = A + B, ROOM = STAGE * STAGES;
+    static constexpr int A = ROWS * PITCH, STEP = TERMS * WIDTH * 32, B = K16 * STEP;
+    // Of the head: second factors, in a stage of their own; activations and slopes of all warps, in two neighbouring stages.
+    static constexpr int STEPS = WIDTH / 16, HEADS = ((STEPS + 1) * 2 + STEPS * 2) * GROUPS * 512;
+    static constexpr int TURNED = WG * 4 * STEPS * 1024, SLOPES = WG * 4 * 2 * GROUPS * 512;
+    static constexpr int STAGE = GROUPS ? most(A + B, most(HEADS, (TURNED + SLOPES) / 2)) : A + B, ROOM = STAGE * STAGES;
     static constexpr int BLOCKS = blocks_of(THREADS, WIDTH / 2 + 16 * (DEEP ? 2 : 1) + 32, ROOM);
 };
 
@@ -602,6 +647,11 @@ template <class C> __device__ __forceinline__ void forward(const Task &job) {
                 const u32 at = (tid + j * C::THREADS) * 16;
                 if (at < bytes) copy16(to + C::A + at, factors + usize(k) * C::B + at);
             }
+        } else if constexpr (C::GROUPS > 0) {
+            const u32 to = base + k % C::STAGES * C::STAGE;
+            const uint4 *const heads = job.heads + i * for_head(job, C::GROUPS);
+            if (k == count)
+                for (u32 at = tid; at < C::HEADS / 16; at += C::THREADS) copy16(to + at * 16, heads + at);
         }
         commit();
     };
@@ -668,13 +718,13 @@ template <class C> __device__ __forceinline__ void forward(const Task &job) {
     copied<0>();
     const u32 first = row0 + wg * 64 + warp * 16;
     if (!C::GROUPS && first >= rows) return;
-    const float unit = job.unit / SCALE;
+    const float unit = job.unit / SCALE * exponent(job.tanh);
     uint2 a[2][C::WIDTH / 8]; // {high, low} of units 8j + 2t, + 1 in rows g and g + 8
 #pragma unroll
     for (int r = 0; r < 2; r++)
 #pragma unroll
         for (int j = 0; j < C::WIDTH / 8; j++)
-            split(activation(sum[4 * j + 2 * r] * unit, job.tanh), activation(sum[4 * j + 2 * r + 1] * unit, job.tanh), a[r][j].x, a[r][j].y);
+            split(activated(sum[4 * j + 2 * r] * unit, job.tanh), activated(sum[4 * j + 2 * r + 1] * unit, job.tanh), a[r][j].x, a[r][j].y);
     const u32 left = job.units - tile * C::WIDTH;
     if (left < C::WIDTH) // after the last unit the one that is 1, then zeros
 #pragma unroll
@@ -696,11 +746,32 @@ template <class C> __device__ __forceinline__ void forward(const Task &job) {
                 for (int j = 0; j < C::WIDTH / 8; j++)
                     if (tile * C::WIDTH + 8 * j + 2 * t < job.units) to[4 * j] = a[r][j];
         }
-    if constexpr (C::GROUPS > 0)
-        head_rows<C::GROUPS, C::WIDTH / 16, C::WG * 4>(job, i, row0 / 16, [&](u32 k, u32 (&high)[4], u32 (&low)[4]) {
+    if constexpr (C::GROUPS > 0) {
+        __syncthreads(); // products are done, second factors of the head are there
+        const u32 slot = count % C::STAGES;
+        uint4 *const turned = (uint4 *)(room + (slot < 2 ? 2 : 0) * C::STAGE), *const slopes = turned + C::TURNED / 16;
+        auto four = [&](u32 k, u32 (&high)[4], u32 (&low)[4]) {
             high[0] = a[0][2 * k].x, high[1] = a[1][2 * k].x, high[2] = a[0][2 * k + 1].x, high[3] = a[1][2 * k + 1].x;
             low[0] = a[0][2 * k].y, low[1] = a[1][2 * k].y, low[2] = a[0][2 * k + 1].y, low[3] = a[1][2 * k + 1].y;
-        }, [&](u32 n, uint2 &a0, uint2 &a1) { a0 = a[0][n], a1 = a[1][n]; });
+        };
+        if (first < front)
+#pragma unroll
+            for (int k = 0; k < C::STEPS; k++) {
+                u32 high[4], low[4], h[4], l[4];
+                four(k, high, low);
+                turned_over(high, h), turned_over(low, l);
+                uint4 *const to = turned + ((tid / 32 * C::STEPS + k) * 2) * 32 + lane;
+                to[0] = make_uint4(h[0], h[1], h[2], h[3]), to[32] = make_uint4(l[0], l[1], l[2], l[3]);
+            }
+        head_rows<C::GROUPS, C::STEPS, C::WG * 4>(job, i, row0 / 16, (const uint4 *)(room + slot * C::STAGE), slopes, four,
+            [&](u32 n, uint2 &a0, uint2 &a1) { a0 = a[0][n], a1 = a[1][n]; },
+            [&](u32 w, u32 k, u32 (&high)[4], u32 (&low)[4]) {
+                const uint4 *const from = turned + ((w * C::STEPS + k) * 2) * 32 + lane;
+                uint4 h = make_uint4(g == 0 ? 0x3c003c00u : 0u, 0u, g == 0 ? 0x3c003c00u : 0u, 0u), l = make_uint4(0u, 0u, 0u, 0u);
+                if (k < C::STEPS) h = from[0], l = from[32]; // else the unit that is 1
+                high[0] = h.x, high[1] = h.y, high[2] = h.z, high[3] = h.w, low[0] = l.x, low[1] = l.y, low[2] = l.z, low[3] = l.w;
+            });
+    }
 }
 
 // forward_KIND_TERMS_WIDTH_ROWS and _head: src/general/shape.rs chooses.
@@ -768,6 +839,18 @@ template <bool NUMBERS_, int TERMS_, int WIDTH_, int STAGES_> struct Backward {
     static constexpr int STAGE = A + B, ROOM = STAGE * STAGES; // and 4 bytes for each row
     static constexpr int BLOCKS = blocks_of(128, MT * WIDTH / 2 + 16 + 60, ROOM + 4096);
 };
+
+// Of four lanes t: two sums of units 2t, 2t + 1 and two of 8 + 2t, 9 + 2t become four neighbouring ones, of units 4t for t < 2
+// and of 8 + 4 (t - 2) otherwise.
+__device__ __forceinline__ float4 four(float a, float b, float c, float d, u32 t) {
+    const bool upper = t >= 2, odd = t % 2;
+    // The other half's group for this half's.
+    const float e = __shfl_xor_sync(~0u, upper ? a : c, 2), f = __shfl_xor_sync(~0u, upper ? b : d, 2);
+    // Units 2 (t % 2) and 4 + 2 (t % 2) of the group.
+    const float p = upper ? e : a, q = upper ? f : b, u = upper ? c : e, v = upper ? d : f;
+    const float g = __shfl_xor_sync(~0u, odd ? p : u, 1), h = __shfl_xor_sync(~0u, odd ? q : v, 1);
+    return odd ? make_float4(g, h, u, v) : make_float4(p, q, g, h);
+}
 
 template <class C> __device__ __forceinline__ void backward(const Task &job, u32 at_) {
     constexpr int PARTS = C::SEGMENT / 16, EACH = C::KR * PARTS / 128;
@@ -849,25 +932,43 @@ template <class C> __device__ __forceinline__ void backward(const Task &job, u32
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const u32 f = block * C::FEATURES + (C::NUMBERS ? 2 * (warp * 8 + g) + r : 4 * (warp * 8 + g) + 2 * w + r);
-            if (f >= inputs) continue;
+            const bool inside = f < inputs; // all lanes exchange
             const float by = f == job.features ? unit * job.bias : unit;
-            const usize at = usize(i) * job.n + usize(f) * job.across + tile * C::WIDTH + 2 * t;
-            float2 old[C::WIDTH / 8];
+            const usize at = usize(i) * job.n + usize(f) * job.across + tile * C::WIDTH;
+            // Two groups of 8 units at a time: lanes 0 and 1 of four get those of the first, 2 and 3 those of the second.
+            float4 s[C::WIDTH / 16], old[C::WIDTH / 16];
+            const usize own = at + 4 * (t % 2) + t / 2 * 8;
+            auto there = [&](int j) { return inside && tile * C::WIDTH + 16 * j + t / 2 * 8 < job.across; };
             if (moves)
 #pragma unroll
-                for (int j = 0; j < C::WIDTH / 8; j++)
-                    if (tile * C::WIDTH + 8 * j < job.across) old[j] = two(job.z + at + 8 * j);
+                for (int j = 0; j < C::WIDTH / 16; j++)
+                    if (there(j)) old[j] = *(const float4 *)(job.z + own + 16 * j);
 #pragma unroll
-            for (int j = 0; j < C::WIDTH / 8; j++)
-                if (tile * C::WIDTH + 8 * j < job.across) {
+            for (int j = 0; j < C::WIDTH / 16; j++) s[j] = four(sum[w][8 * j + 2 * r] * by, sum[w][8 * j + 2 * r + 1] * by, sum[w][8 * j + 4 + 2 * r] * by, sum[w][8 * j + 5 + 2 * r] * by, t);
+#pragma unroll
+            for (int j = 0; j < C::WIDTH / 16; j++)
+                if (there(j)) {
+                    if (moves) {
+                        const float4 z = old[j];
+                        const float4 next = make_float4(moving_average(z.x, s[j].x, gamma), moving_average(z.y, s[j].y, gamma), moving_average(z.z, s[j].z, gamma), moving_average(z.w, s[j].w, gamma));
+                        *(float4 *)(job.z + own + 16 * j) = next;
+                        s[j] = make_float4(next.x - z.x, next.y - z.y, next.z - z.z, next.w - z.w);
+                    }
+                    __stcs((float4 *)(job.s + own + 16 * j), s[j]);
+                }
+            if constexpr (C::WIDTH % 16) {
+                constexpr int j = C::WIDTH / 8 - 1;
+                const usize last = at + 8 * j + 2 * t;
+                if (inside && tile * C::WIDTH + 8 * j < job.across) {
                     float2 s = make_float2(sum[w][4 * j + 2 * r] * by, sum[w][4 * j + 2 * r + 1] * by);
                     if (moves) {
-                        const float2 z = old[j], next = make_float2(moving_average(z.x, s.x, gamma), moving_average(z.y, s.y, gamma));
-                        *(float2 *)(job.z + at + 8 * j) = next;
+                        const float2 z = two(job.z + last), next = make_float2(moving_average(z.x, s.x, gamma), moving_average(z.y, s.y, gamma));
+                        *(float2 *)(job.z + last) = next;
                         s = make_float2(next.x - z.x, next.y - z.y);
                     }
-                    __stcs((float2 *)(job.s + at + 8 * j), s);
+                    __stcs((float2 *)(job.s + last), s);
                 }
+            }
         }
 }
 

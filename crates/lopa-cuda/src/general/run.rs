@@ -234,6 +234,7 @@ pub fn take<T: Scalar>(
         bias: stored.bias,
         across: shape.across,
         deep: shape.deep,
+        reach: shape.reach,
         terms: shape.terms,
         width: shape.width,
         tiles: shape.tiles,

@@ -33,9 +33,10 @@ pub struct Shape {
     m: u32,
     features: u32,
     pub units: u32,
-    /// Units in x, and in rows of activations with the one that is 1.
+    /// Units in x; in rows of activations and in scores with the one that is 1; in errors.
     pub across: u32,
     pub deep: u32,
+    pub reach: u32,
     /// Whether features are halves instead of bytes.
     pub numbers: bool,
     /// Halves of each number: 2, or 1 where less precision will do.
@@ -77,12 +78,13 @@ impl Shape {
         let width = WIDTHS.into_iter().min_by_key(cost).unwrap_or(WIDTHS[0]);
         let of = |batches: &[usize]| batches.iter().map(|&at| size[at]).sum::<u32>();
         let (front, back) = (of(&ORDER[..3]), of(&ORDER[3..]));
-        Shape {
+        let shape = Shape {
             m,
             features,
             units,
             across: units.next_multiple_of(8),
             deep: (units + 1).next_multiple_of(16),
+            reach: units.next_multiple_of(8),
             numbers,
             terms,
             stride,
@@ -98,7 +100,9 @@ impl Shape {
             steps_in: inputs.div_ceil(16),
             steps_back: back.div_ceil(16),
             drawn: size.iter().map(|size| size.div_ceil(16)).sum(),
-        }
+        };
+        // The head in registers has whole tiles, and a step for the unit that is 1.
+        if shape.with_head() { Shape { deep: width + 16, reach: width, ..shape } } else { shape }
     }
 
     /// Whether shared memory, and numbers of 32 bits, are large enough.
@@ -127,8 +131,8 @@ impl Shape {
 
     /// 16 bytes each: the second factors of a node's head.
     pub fn heads(&self) -> usize {
-        let [deep, across, groups] = [self.deep, self.across, self.groups].map(|all| all as usize);
-        2 * 32 * (deep / 16 * groups + across / 8 * (groups / 2))
+        let [deep, reach, groups] = [self.deep, self.reach, self.groups].map(|all| all as usize);
+        2 * 32 * (deep / 16 * groups + reach / 8 * (groups / 2))
     }
 
     /// Bytes of a step of 16 of second factors.
@@ -157,8 +161,9 @@ impl Shape {
 
     pub fn mix(&self) -> Launch {
         let [m, drawn, parts] = [self.m, self.drawn, self.parts()].map(u64::from);
-        let chunks = (u64::from(self.steps_in) * u64::from(self.across)).div_ceil(128);
-        let blocks = (m * drawn).div_ceil(128) + m * (parts + chunks);
+        // A warp for 32 items, four nodes in a block.
+        let chunks = (u64::from(self.steps_in) * u64::from(self.across)).div_ceil(32);
+        let blocks = (m * drawn).div_ceil(128) + m * parts + m.div_ceil(4) * chunks;
         Launch { name: "mix".into(), threads: 128, shared: 0, blocks }
     }
 
@@ -172,7 +177,7 @@ impl Shape {
 
     /// Rows of a block of the head.
     pub fn together(&self) -> u32 {
-        if self.with_head() { 64 * self.warpgroups() } else { 128 }
+        if self.with_head() { 64 * self.warpgroups() } else { 16 * self.head_warps() }
     }
 
     /// Shares of d and h of a node.
@@ -191,18 +196,36 @@ impl Shape {
             (false, _) => (80, 4),
         };
         let head = u32::from(self.with_head());
+        let rows = groups * 64;
+        let mut stage = rows * pitch + steps * self.step();
+        if self.with_head() {
+            // Second factors of the head; activations and slopes, in two stages.
+            let [heads, slopes] = [self.heads() as u32 * 16, self.slopes(groups * 4)];
+            stage = stage.max(heads).max((rows * width * 4 + slopes) / 2);
+        }
         Launch {
             name: format!("forward_{}_{terms}_{width}_{groups}_{head}", self.kind()),
             threads: 128 * groups,
-            shared: (groups * 64 * pitch + steps * self.step()) * stages,
-            blocks: u64::from(m) * u64::from(self.rows().div_ceil(64 * groups)) * u64::from(tiles),
+            shared: stage * stages,
+            blocks: u64::from(m) * u64::from(self.rows().div_ceil(rows)) * u64::from(tiles),
         }
     }
 
+    /// Warps of a block of `head`, each with 16 rows.
+    fn head_warps(&self) -> u32 {
+        if self.groups == 2 { 8 } else { 4 }
+    }
+
+    /// Bytes of the slopes of a block of the head.
+    fn slopes(&self, warps: u32) -> u32 {
+        warps * 2 * self.groups * 512
+    }
+
     pub fn head(&self) -> Launch {
-        let blocks = u64::from(self.m) * u64::from(self.rows().div_ceil(128));
-        let shared = 8 * 32 * 8 * self.groups * 4;
-        Launch { name: format!("head_{}", self.groups), threads: 256, shared, blocks }
+        let warps = self.head_warps();
+        let blocks = u64::from(self.m) * u64::from(self.rows().div_ceil(16 * warps));
+        let (threads, shared) = (32 * warps, self.slopes(warps));
+        Launch { name: format!("head_{}", self.groups), threads, shared, blocks }
     }
 
     pub fn outer(&self) -> Launch {

@@ -19,6 +19,7 @@ pub struct Task {
     pub bias: f32,
     pub across: u32,
     pub deep: u32,
+    pub reach: u32,
     pub terms: u32,
     pub width: u32,
     pub tiles: u32,
