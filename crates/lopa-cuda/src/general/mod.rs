@@ -20,9 +20,6 @@ use shape::Shape;
 const UNITS: u32 = 512;
 const CLASSES: u32 = 64;
 
-/// With fewer units, padding costs more than tensor cores gain.
-const FEW_UNITS: u32 = 9;
-
 /// The minibatches in the order of a node's rows: ξ₁, ξ₂, ς₁, ς₂, ξ₃.
 const ORDER: [usize; 5] = [0, 1, 3, 4, 2];
 
@@ -42,5 +39,5 @@ pub fn can<T: Real>(plan: &Plan<T>) -> bool {
 
 /// Whether they are worth using on a card of this compute capability.
 pub fn should<T: Real>(plan: &Plan<T>, capability: [i32; 2]) -> bool {
-    capability[0] == 9 && plan.job.units >= FEW_UNITS && can(plan)
+    capability[0] == 9 && can(plan)
 }
