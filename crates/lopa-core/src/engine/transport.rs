@@ -120,9 +120,9 @@ pub trait Independent {
     }
 
     /// Waits until this node, which was left out, is a member again; `held` are the iterations of its own states of
-    /// the run with this index, on disk.
-    fn come_back(&mut self, _job: u32, _held: &[u64]) -> Result<()> {
-        Ok(())
+    /// the run with this index, on disk. False if the others have ended all runs without it.
+    fn come_back(&mut self, _job: u32, _held: &[u64]) -> Result<bool> {
+        Ok(true)
     }
 
     /// Called when the state after this many iterations is on disk.

@@ -42,8 +42,10 @@ impl Job<'_> {
             match self.place(&chapters, transport) {
                 Standing::Member => {}
                 Standing::LeftOut => {
-                    self.ask_to_come_back(&chapters, transport, observers)?;
-                    continue;
+                    match self.ask_to_come_back(&chapters, transport, observers)? {
+                        true => continue,
+                        false => return Ok(None),
+                    }
                 }
                 Standing::Missed => return Ok(None),
             }
@@ -72,20 +74,20 @@ impl Job<'_> {
         }
     }
 
-    /// Waits until this peer is a member again.
+    /// Waits until this peer is a member again; false if the others have ended all runs.
     fn ask_to_come_back(
         &self,
         chapters: &[Chapter],
         transport: &mut dyn Transport,
         observers: &mut Observers,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let me = own_nodes(self.setup.experiment.network.nodes, transport).start;
         let own = |state: &State| is_own(state, chapters, self.number, me);
         let held = observers.store.held(&self.algorithm.label, self.setup.seed, &own)?;
         observers.listener.warn("the others went on without this node: it asks to come back");
         match Processes::of(transport) {
             Processes::Peers(own) => own.come_back(self.number, &held),
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 

@@ -2,8 +2,9 @@
 //! believed who lies about them.
 
 use std::ops::Range;
+use std::sync::Mutex;
 
-use lopa::engine::{Frame, FrameKind, Note, Picture, Refusal};
+use lopa::engine::{Frame, FrameKind, Note, Picture, Place, Refusal};
 use lopa::error::Kind;
 use lopa::experiment::Experiment;
 use lopa::math::random::{Purpose, Stream};
@@ -163,6 +164,74 @@ fn a_node_misses_the_runs_that_end_without_it_and_takes_part_in_the_next() {
     );
 }
 
+/// When the others left, and how a node ended that asked to come back.
+fn late(away: f64, every: u64, tamper: Option<Tamper>) -> (f64, Fate) {
+    let every = format!("checkpoint.iterations={every}");
+    let experiment = long(&["run.iterations=300", &every]);
+    let deaths = vec![Death { node: 1, at: seconds(2.0), downtime: seconds(away) }];
+    let faults = Faults { deaths, delay: 0.02, ..Faults::default() };
+    let setup = Setup::new(&experiment, 1, faults, TestPolicy::Leave(SILENCE));
+    let mut fates = Setup { tamper, ..setup }.run();
+    check_fates(&experiment, 1, None, &fates);
+    let others = fates[0].left.max(fates[2].left).as_secs_f64();
+    (others, fates.swap_remove(1))
+}
+
+#[test]
+fn a_node_that_asks_too_late_is_told_that_all_is_over() {
+    let (mut told, mut came) = (0, 0);
+    // From the second checkpoint on a node can come back, and there may be only one.
+    let cases =
+        (0..80).map(|step| (SILENCE + 0.25 * f64::from(step), [100, 200][step as usize % 2]));
+    for (away, every) in cases {
+        let (others, fate) = late(away, every, None);
+        // Where nobody is there any more, nobody can tell it.
+        if 2.0 + away + 1.0 > others {
+            continue;
+        }
+        match &fate.done {
+            Ok(_) => came += 1,
+            Err(error) => {
+                told += 1;
+                assert_eq!((error.id, error.kind), ("peers/missed", Kind::Left), "{away}: {error}");
+                let left = fate.left.as_secs_f64();
+                assert!(left < others + 1.0, "{away}: it left at {left}, the others at {others}");
+            }
+        }
+    }
+    assert!(told > 5 && came > 5, "{told} were told, {came} came back");
+}
+
+/// One of two members says that both have ended, as soon as there are only two.
+#[test]
+fn one_member_alone_cannot_say_that_all_is_over() {
+    let chapters = Mutex::new(Vec::<[u8; 16]>::new());
+    let tamper: Tamper = Box::new(move |from, to, bytes| {
+        let mut chapters = chapters.lock().unwrap();
+        let run = std::array::from_fn(|at| bytes[8 + at]);
+        let known = Frame::known(bytes).filter(|frame| from == 0 && frame.kind == FrameKind::Data);
+        if known.is_some() && chapters.last() != Some(&run) {
+            chapters.push(run);
+        }
+        let mut frames = vec![(from, bytes.to_vec())];
+        if let ([_, .., run], 0, 1) = (&chapters[..], from, to) {
+            for author in [0_u64, 2] {
+                let payload = [author, 1].map(u64::to_le_bytes).concat();
+                let place = Place::default();
+                let word = Frame { kind: FrameKind::Ended, scalar: 1, place, payload: &payload };
+                frames.push((from, word.to_bytes(run, |bytes| sign(0, bytes))));
+            }
+        }
+        frames
+    });
+    let away = 2.5 * SILENCE;
+    let (others, fate) = late(away, 200, Some(tamper));
+    let left = fate.left.as_secs_f64();
+    assert!(left > others - 1.0, "it left at {left}, the others at {others}");
+    let why = Refusal::Signature;
+    assert!(fate.notes.contains(&Note::Refused { peer: 0, why }), "{:?}", fate.notes);
+}
+
 #[test]
 fn nodes_with_different_intervals_have_a_checkpoint_in_common() {
     let experiment = long(&["run.iterations=300"]);
@@ -318,7 +387,7 @@ fn altered_votes_never_lead_to_two_outcomes() {
         let mut stream = Stream::new(seed, Purpose::Tuning, 8);
         let liar = [0, 2, 3, 1][stream.below(4)];
         let (chance, equivocates) = (stream.between(0.05, 1.0), stream.unit() < 0.5);
-        let stream = std::sync::Mutex::new(stream);
+        let stream = Mutex::new(stream);
         let (experiment, fates) = among_liars(Box::new(move |from, _, bytes| {
             let known = Frame::known(bytes).filter(|_| from == liar);
             let own = known.filter(|frame| {

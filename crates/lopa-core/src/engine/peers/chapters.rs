@@ -11,7 +11,8 @@
 //!
 //! **Coming back.** A node that was left out receives the statements that say so as soon as it reaches a member, chapter by chapter:
 //! more than half of the members of each signed the next. Then it asks the members of the last one to come back, at intervals, by a signed
-//! statement with the positions of its own states; they pass it on, and agree on a chapter with it.
+//! statement with the positions of its own states; they pass it on, and agree on a chapter with it. Members whose results of the last run are
+//! on disk send it their signed words instead: when more than half of them have said so, it waits no longer.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,6 +22,7 @@ use sha2::{Digest, Sha256};
 use super::agreement::{
     Agreement, Back, Ballot, Chapter, Judgement, Known, Outcome, Position, Statement,
 };
+use super::ended::word as ended_word;
 use super::frame::{Frame, FrameResult, Kind as FrameKind, author, run_id};
 use super::settings::{Note, Policy};
 use super::status::END;
@@ -65,7 +67,8 @@ pub struct Chapters {
     asked: u64,               // how often this node asked to come back
     loaded: bool,             // from the journal
     leaving: bool,            // this node says good-bye
-    graphs: Vec<Graph>,       // of all runs
+    over: BTreeSet<usize>, // members of the last one that have ended all runs, as a node without a vote knows
+    graphs: Vec<Graph>,    // of all runs
 }
 
 impl Chapters {
@@ -86,6 +89,7 @@ impl Chapters {
             asked: 0,
             loaded: false,
             leaving: false,
+            over: BTreeSet::new(),
             graphs: Vec::new(),
         }
     }
@@ -118,6 +122,7 @@ impl Chapters {
         let id: Hash = hash.finalize().into();
         self.ids.push(run_id(&id));
         self.ends.push(end);
+        self.over.clear();
         self.agreement = Agreement::new(&chapter, self.agreement.runs);
         self.all.push(chapter);
     }
@@ -274,10 +279,7 @@ impl<W: Wire> Peers<W> {
         // One that lost all who could help asks again.
         gone.extend(lacking.into_iter().filter(|&node| !can_be_helped(node)));
         gone.sort_unstable();
-        let recent = self.settings.resend.saturating_mul(ASKS);
-        let asks = agreement.asks.iter();
-        let asks = asks.filter(|(_, known)| now <= known.came.saturating_add(recent));
-        let asking = asks.map(|(&node, _)| node).filter(|&node| can_be_helped(node)).collect();
+        let asking = self.askers().into_iter().filter(|&node| can_be_helped(node)).collect();
         Judgement { gone, asking }
     }
 
@@ -437,6 +439,15 @@ impl<W: Wire> Peers<W> {
         for frame in &end {
             self.relay(None, frame);
         }
+        // When they ask again, nobody may be there.
+        let late = if outcome.from.job >= self.chapters.agreement.runs {
+            self.askers()
+        } else {
+            Vec::new()
+        };
+        for node in late {
+            end.iter().for_each(|frame| self.wire.send(node, frame));
+        }
         let Outcome { gone, back, from } = outcome;
         // A member whose state is handed over once more has not just come back.
         let back = back.iter().map(|back| back.node);
@@ -458,13 +469,13 @@ impl<W: Wire> Peers<W> {
     }
 
     /// Whether this node is a member of the last chapter.
-    fn is_member(&self) -> bool {
+    pub(super) fn is_member(&self) -> bool {
         self.chapters.last().members.contains(&self.me)
     }
 
     /// Asks the members of the last chapter to come back, until they have agreed on it; `held` are the iterations of
-    /// this node's own states of the run.
-    pub(super) fn ask_to_come_back(&mut self, job: u32, held: &[u64]) -> Result<()> {
+    /// this node's own states of the run. False if they have ended all runs without it.
+    pub(super) fn ask_to_come_back(&mut self, job: u32, held: &[u64]) -> Result<bool> {
         self.load_chapters()?;
         // Its links are those of an earlier chapter.
         self.links.clear();
@@ -479,6 +490,9 @@ impl<W: Wire> Peers<W> {
             }
             if self.stopped {
                 return Err(super::stopped());
+            }
+            if self.is_over() {
+                return Ok(false);
             }
             self.members.clone_from(&self.chapters.last().members);
             let now = self.wire.now();
@@ -499,7 +513,55 @@ impl<W: Wire> Peers<W> {
                 _ => {}
             }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whether the members have ended all runs, as a node without a vote knows: they agreed on it, or more than half say so.
+    fn is_over(&self) -> bool {
+        let Chapters { agreement, over, .. } = &self.chapters;
+        self.chapters.last().from.job >= agreement.runs || agreement.is_majority(over.len())
+    }
+
+    /// The nodes that lately asked to come back.
+    fn askers(&self) -> Vec<usize> {
+        let (now, recent) = (self.wire.now(), self.settings.resend.saturating_mul(ASKS));
+        let asks = self.chapters.agreement.asks.iter();
+        let asks = asks.filter(|(_, known)| now <= known.came.saturating_add(recent));
+        asks.map(|(&node, _)| node).collect()
+    }
+
+    /// Whether this node has ended the last run.
+    fn has_ended_all(&self) -> bool {
+        self.done && self.job.saturating_add(1) == self.chapters.agreement.runs
+    }
+
+    /// Informs the nodes that lately asked to come back who has ended the last run: it is too late.
+    pub(super) fn tell_askers(&mut self) {
+        if self.has_ended_all() {
+            self.askers().into_iter().for_each(|node| self.send_ended(node));
+        }
+    }
+
+    /// Handles the word of a member that it has ended, at a node that is none. False if the frame is another.
+    pub(super) fn on_over(&mut self, bytes: &[u8]) -> FrameResult<bool> {
+        if self.is_member() {
+            return Ok(false);
+        }
+        let last = self.chapters.ids[self.chapters.ids.len() - 1];
+        let frame = Frame::read(bytes, &last).ok();
+        let Some(frame) = frame.filter(|frame| frame.kind == FrameKind::Ended) else {
+            return Ok(false);
+        };
+        let (node, done) = ended_word(frame.payload, self.nodes).ok_or(Refusal::Shape)?;
+        if !self.chapters.last().members.contains(&node) {
+            return Err(Refusal::Shape);
+        }
+        let last_run = frame.place.job.saturating_add(1) == self.chapters.agreement.runs;
+        if done && last_run && !self.chapters.over.contains(&node) {
+            self.check_author(node, bytes)?;
+            self.chapters.over.insert(node);
+        }
+        Ok(true)
     }
 
     /// Asks the neighbours once.
@@ -539,6 +601,7 @@ impl<W: Wire> Peers<W> {
         self.chapters.agreement.asks.insert(author, known);
         let but = self.link_to(peer);
         self.relay(but, bytes);
+        self.tell_askers();
         Ok(())
     }
 

@@ -43,6 +43,16 @@ impl Ended {
     }
 }
 
+/// The node that a statement is about, and whether its results are on disk; `None` if it is malformed.
+pub fn word(payload: &[u8], nodes: usize) -> Option<(usize, bool)> {
+    let (node, said) = author(payload, nodes)?;
+    match u64::from_le_bytes(said.try_into().ok()?) {
+        0 => Some((node, false)),
+        1 => Some((node, true)),
+        _ => None,
+    }
+}
+
 impl<W: Wire> Peers<W> {
     /// Whether each node informs all others that it has ended.
     pub(super) fn informs_all(&self) -> bool {
@@ -74,14 +84,8 @@ impl<W: Wire> Peers<W> {
 
     /// Handles a node's statement that it has ended, and passes it on if it is new.
     pub(super) fn on_ended(&mut self, at: usize, payload: &[u8], bytes: &[u8]) -> FrameResult {
-        let word = author(payload, self.nodes).filter(|_| self.informs_all());
-        let (node, said) = word.ok_or(Refusal::Shape)?;
-        let said: [u8; 8] = said.try_into().map_err(|_| Refusal::Shape)?;
-        let done = match u64::from_le_bytes(said) {
-            0 => false,
-            1 => true,
-            _ => return Err(Refusal::Shape),
-        };
+        let word = word(payload, self.nodes).filter(|_| self.informs_all());
+        let (node, done) = word.ok_or(Refusal::Shape)?;
         let known = if done { self.ended.is_done(node) } else { self.ended.is_durable(node) };
         // Statements about this peer's own end are ignored.
         if known || node == self.me {
@@ -91,6 +95,7 @@ impl<W: Wire> Peers<W> {
         self.ended.words.insert(node, Word { done, frame: bytes.to_vec() });
         self.note_ended();
         self.relay(Some(at), bytes);
+        self.tell_askers();
         Ok(())
     }
 

@@ -136,6 +136,7 @@ impl<W: Wire> Independent for Peers<W> {
         self.done = true;
         self.end_own(true);
         self.request_all();
+        self.tell_askers();
         let waited = loop {
             let waited = self.wait(|peers| {
                 peers.release();
@@ -175,7 +176,7 @@ impl<W: Wire> Independent for Peers<W> {
         Peers::leaves(self)
     }
 
-    fn come_back(&mut self, job: u32, held: &[u64]) -> Result<()> {
+    fn come_back(&mut self, job: u32, held: &[u64]) -> Result<bool> {
         self.ask_to_come_back(job, held)
     }
 

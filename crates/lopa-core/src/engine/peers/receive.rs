@@ -10,6 +10,14 @@ use crate::engine::refusal::Refusal;
 use crate::engine::wire::{Event, Wire};
 use crate::error::{Error, Kind as ErrorKind};
 
+/// What a peer answers to one that is in an earlier run.
+const ANSWER: Status =
+    Status { durable: 0, yours: 0, asks: false, done: false, knows: false, settled: false };
+
+fn is_answer(frame: Frame) -> bool {
+    frame.kind == Kind::Status && Status::read(frame.payload) == Some(ANSWER)
+}
+
 impl<W: Wire> Peers<W> {
     /// Handles an event of the wire. No frame ends a peer.
     pub(super) fn receive(&mut self, event: Event) {
@@ -45,6 +53,11 @@ impl<W: Wire> Peers<W> {
                 }
                 return;
             }
+            match self.on_over(bytes) {
+                Ok(false) => {}
+                Ok(true) => return,
+                Err(refusal) => return self.report(peer, refusal),
+            }
             if frame == Err(Refusal::OtherRun) {
                 return self.on_other_chapter(peer, &bytes[8..24]);
             }
@@ -57,6 +70,13 @@ impl<W: Wire> Peers<W> {
             (Err(refusal), _) => Err(refusal),
             (Ok(frame), _) if frame.place.job != self.job && peer < self.nodes => {
                 self.on_other_job(peer, frame.place.job);
+                Ok(())
+            }
+            // A late answer to what this peer asked in an earlier run, in which it was a neighbour: it says nothing.
+            (Ok(frame), None) if peer < self.nodes && is_answer(frame) => Ok(()),
+            // A node that was left out has no links; the sender may not know that it was.
+            (Ok(_), None) if peer < self.nodes && !self.is_member() => {
+                self.on_other_chapter(peer, &bytes[8..24]);
                 Ok(())
             }
             (Ok(_), None) => Err(Refusal::Stranger),
@@ -155,7 +175,7 @@ impl<W: Wire> Peers<W> {
         if job < self.job {
             // It waits for this peer to end that run; a status from a later run shows that it has.
             if self.may_answer((peer, false), 0) {
-                let status = self.frame(Kind::Status, 1, &Status::default().to_bytes());
+                let status = self.frame(Kind::Status, 1, &ANSWER.to_bytes());
                 self.wire.send(peer, &status);
                 self.send_past(peer, job);
             }
