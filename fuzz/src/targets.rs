@@ -51,6 +51,10 @@ pub const TARGETS: &[Target] = &[
     ("metrics_summed", metrics_summed),
     #[cfg(feature = "peers")]
     ("roster", roster),
+    #[cfg(feature = "peers")]
+    ("invite", invite),
+    #[cfg(feature = "peers")]
+    ("reply", reply),
     ("frames", frames),
     ("journal", journal),
     ("ledger", ledger),
@@ -491,6 +495,22 @@ fn roster(bytes: &[u8]) {
     roster.write(&path).expect("a file");
     let again = lopa_peers::Roster::read(&path).expect("as written");
     assert_eq!(again.members.len(), roster.members.len());
+}
+
+#[cfg(feature = "peers")]
+fn invite(bytes: &[u8]) {
+    let read = |text: String| lopa_peers::Invite::parse(&Source::new("an.invite", text));
+    let Ok(invite) = read(text(bytes)) else { return };
+    let _ = invite.node();
+    assert_eq!(read(invite.to_text()).expect("as written"), invite);
+}
+
+#[cfg(feature = "peers")]
+fn reply(bytes: &[u8]) {
+    let read = |text: String| lopa_peers::Reply::parse(&Source::new("a.reply", text));
+    let Ok(reply) = read(text(bytes)) else { return };
+    reply.fingerprint();
+    assert_eq!(read(reply.to_text()).expect("as written"), reply);
 }
 
 /// Delivers a list of events, then nothing.

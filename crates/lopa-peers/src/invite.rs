@@ -37,7 +37,11 @@ const INVITE_KEYS: [&str; 5] = ["invited", "features", "columns", "experiment", 
 impl Invite {
     /// Reads an invitation, and checks the signatures of its roster.
     pub fn read(path: &Path) -> Result<Invite> {
-        let source = file(path, "the invitation", "name the file that `lopa invite` wrote")?;
+        Invite::parse(&file(path, "the invitation", "name the file that `lopa invite` wrote")?)
+    }
+
+    /// Reads an invitation from text.
+    pub fn parse(source: &Source) -> Result<Invite> {
         let mut root = source.root()?;
         let place = source.name.clone();
         let mut text = |key: &str| -> Result<String> {
@@ -57,6 +61,11 @@ impl Invite {
 
     /// Writes the file that a user named.
     pub fn write(&self, path: &Path) -> Result<()> {
+        output::write(path, self.to_text().as_bytes(), "the invitation", "name another file")
+    }
+
+    /// The text of the file.
+    pub fn to_text(&self) -> String {
         #[derive(Serialize)]
         struct File<'a> {
             invited: &'a str,
@@ -70,8 +79,18 @@ impl Invite {
         let Invite { name, experiment, roster, features, columns } = self;
         let roster = roster.to_text();
         let file = File { invited: name, features: *features, columns, roster, experiment };
-        let text = toml::to_string_pretty(&file).expect("texts and lists are TOML");
-        output::write(path, text.as_bytes(), "the invitation", "name another file")
+        toml::to_string_pretty(&file).expect("texts and lists are TOML")
+    }
+
+    /// The number of the invited node in the experiment.
+    pub fn node(&self) -> Result<usize> {
+        let Invite { name, roster, .. } = self;
+        let seal = roster.seal.as_ref().ok_or_else(unsigned)?;
+        seal.names.iter().position(|known| known == name).ok_or_else(|| {
+            let message = format!("`{name}` is not among the nodes of the roster");
+            Error::new(Kind::Refused, "roster/unknown-node", message)
+                .hint("the invitation was changed on its way: ask for it again")
+        })
     }
 
     /// The reply of the invited node.
@@ -107,7 +126,11 @@ impl Reply {
 
     /// Reads a reply, and checks its signature.
     pub fn read(path: &Path) -> Result<Reply> {
-        let source = file(path, "the reply", "name the file that `lopa join` wrote")?;
+        Reply::parse(&file(path, "the reply", "name the file that `lopa join` wrote")?)
+    }
+
+    /// Reads a reply from text.
+    pub fn parse(source: &Source) -> Result<Reply> {
         let mut root = source.root()?;
         let place = source.name.clone();
         let mut text = |key: &str| -> Result<String> {
@@ -136,6 +159,11 @@ impl Reply {
 
     /// Writes the file that a user named.
     pub fn write(&self, path: &Path) -> Result<()> {
+        output::write(path, self.to_text().as_bytes(), "the reply", "name another file")
+    }
+
+    /// The text of the file.
+    pub fn to_text(&self) -> String {
         #[derive(Serialize)]
         struct File<'a> {
             name: &'a str,
@@ -154,8 +182,7 @@ impl Reply {
             organiser: self.organiser.to_string(),
             signature: hex(&signature.unwrap_or([0; 64])),
         };
-        let text = toml::to_string(&file).expect("texts and lists are TOML");
-        output::write(path, text.as_bytes(), "the reply", "name another file")
+        toml::to_string(&file).expect("texts and lists are TOML")
     }
 
     /// A short fingerprint: if both ends read the same one, the reply is the node's own, and the node

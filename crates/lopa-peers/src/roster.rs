@@ -222,7 +222,8 @@ impl Roster {
         output::write(path, self.to_text().as_bytes(), "the roster", "name another file")
     }
 
-    pub(crate) fn to_text(&self) -> String {
+    /// The text of the file.
+    pub fn to_text(&self) -> String {
         #[derive(Serialize)]
         struct File<'a> {
             #[serde(flatten)]

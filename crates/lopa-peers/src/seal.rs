@@ -206,6 +206,14 @@ impl Roster {
         Ok(true)
     }
 
+    /// The later one of two rosters, this and the one that a node has; fails if neither succeeds the other.
+    pub fn latest<'r>(&'r self, there: &'r Roster) -> Result<&'r Roster> {
+        match self.accepts(there) {
+            Ok(()) => Ok(there),
+            Err(_) => there.accepts(self).map(|()| self),
+        }
+    }
+
     /// Fails unless a roster is a successor of this one: the same organiser and experiment, and no
     /// older version.
     pub fn accepts(&self, newer: &Roster) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Keys and rosters: their files, refusals and hints.
 
+mod joining;
+
 use std::path::Path;
 
 use lopa::config::Source;
@@ -291,6 +293,19 @@ fn replies_and_rosters_of_others_are_refused() {
     let names = NODES.map(String::from).to_vec();
     let moved = Roster::found(north, &keys[0], [9; 32], names, Vec::new()).unwrap();
     assert_eq!(roster.accepts(&moved).unwrap_err().id, "roster/other-experiment");
+}
+
+/// `LOPA_JOINS=from..to` sets the seeds.
+#[test]
+fn joining_ends_with_one_roster_whatever_the_mail_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = |at: usize| Key::create(&folder.path().join(at.to_string())).unwrap();
+    let keys: Vec<Key> = (0..5).map(key).collect();
+    let asked = std::env::var("LOPA_JOINS").ok();
+    let asked = asked.as_deref().map(|asked| asked.split_once("..").expect("from..to"));
+    let seeds = asked.map_or(0..300, |(from, to)| from.parse().unwrap()..to.parse().unwrap());
+    let runs = seeds.clone().count();
+    joining::simulate(seeds, &keys, &key(5)).check(runs);
 }
 
 #[test]

@@ -162,10 +162,7 @@ pub fn join(args: &JoinArgs, program: &Program) -> Result<ExitCode> {
             .hint("the invitation was changed on its way, or is of another version of lopa")
     })?;
     let seal = roster.seal.as_ref().ok_or_else(lopa_peers::unsigned)?;
-    let me = seal.names.iter().position(|known| known == name).ok_or_else(|| {
-        let message = format!("`{name}` is not among the nodes of the roster");
-        Error::new(Kind::Refused, "roster/unknown-node", message).at(&place)
-    })?;
+    let me = invite.node().map_err(|error| error.at(&place))?;
     let text = &invite.experiment;
     keep(Path::new(EXPERIMENT), text, "an experiment")?;
     check_data(&experiment, me, args.member.data.as_deref(), Some(&invite), output)?;
@@ -214,10 +211,10 @@ fn keep(path: &Path, text: &str, what: &str) -> Result<()> {
 fn save_roster(path: &Path, roster: &Roster) -> Result<()> {
     if path.exists() {
         let there = Roster::read(path)?;
-        if roster.accepts(&there).is_ok() {
+        let latest = roster.latest(&there).map_err(|error| error.at(path.display().to_string()))?;
+        if *latest == there {
             return Ok(());
         }
-        there.accepts(roster).map_err(|error| error.at(path.display().to_string()))?;
     }
     roster.write(path)
 }
