@@ -197,6 +197,8 @@ pub struct Fate {
     pub lives: usize,
     /// When it left.
     pub left: std::time::Duration,
+    /// Packets of a relay that it did not open.
+    pub unopened: usize,
     pub disk: Shared<Disk>,
     /// What it knew of all nodes, at intervals.
     pub pictures: Vec<Picture>,
@@ -334,11 +336,11 @@ fn run_node(
                 world.stay_down(node, seconds(bye.unwrap_or_default()));
             }
             Ok(done) => {
-                let left = world.now();
+                let (left, unopened) = (world.now(), world.refused(node));
                 world.leave(node);
                 let notes = notes.lock().unwrap().clone();
                 let pictures = pictures.lock().unwrap().clone();
-                return Fate { done, notes, lives, left, disk, pictures };
+                return Fate { done, notes, lives, left, unopened, disk, pictures };
             }
             Err(panic) if panic.is::<Killed>() => {
                 if habits.wiped.contains(&node) && lives == 1 {

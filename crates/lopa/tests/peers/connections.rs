@@ -2,9 +2,14 @@
 //! (`lopa::engine::dial`), the packets are simulated. A packet of a handshake is sent again until it
 //! arrives; a connection ends when one end receives nothing for a while, or is informed that the
 //! other has closed it.
+//!
+//! A machine may get another address. As in QUIC, a connection follows the end that called to its new
+//! address, and is lost if the other end moves: packets to the old address arrive nowhere, and those from the
+//! new one are a stranger's. Calls go to the address in the roster: the first one, or, where the roster has names, the
+//! present one. Packets that pass through a relay are addressed by keys.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 use lopa::engine::dial::{Connected, Dialling, Role};
@@ -59,6 +64,8 @@ struct Call {
     ends: [usize; 2],
     sessions: [u64; 2],
     open: [bool; 2],
+    /// The addresses between which packets travel; `None` over a relay.
+    path: Option<[u64; 2]>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +82,19 @@ enum Happens {
     Alive(u64, usize),
     /// An end is informed that the other has closed the connection.
     Closed(u64, usize),
+    /// A machine has another address.
+    Moved(usize),
+}
+
+/// How machines can be reached.
+#[derive(Debug, Clone, Default)]
+pub struct Addresses {
+    /// When machines get another address.
+    pub moves: Vec<(Duration, usize)>,
+    /// Whether the roster has names, which lead to the present addresses.
+    pub named: bool,
+    /// Pairs whose packets pass through a relay.
+    pub relayed: BTreeSet<(usize, usize)>,
 }
 
 /// All links of a network.
@@ -85,6 +105,8 @@ pub struct Connections {
     queue: BinaryHeap<Reverse<(Duration, u64, Happens)>>,
     number: u64,
     mistakes: Vec<Mistake>,
+    addresses: Addresses,
+    moved: BTreeMap<usize, u64>, // how often each machine has
     /// The events: when, at which machine, about which other.
     pub changes: Vec<(Duration, usize, usize, Change)>,
 }
@@ -101,6 +123,8 @@ impl Connections {
             queue,
             number: 0,
             mistakes,
+            addresses: Addresses::default(),
+            moved: BTreeMap::new(),
             changes: Vec::new(),
         };
         for (me, peer) in links.iter().flat_map(|&(i, j)| [(i, j), (j, i)]) {
@@ -118,6 +142,47 @@ impl Connections {
         all
     }
 
+    /// The same where machines move or are behind a relay.
+    pub fn at(mut self, addresses: Addresses) -> Connections {
+        for &(at, node) in &addresses.moves {
+            self.push(at, Happens::Moved(node));
+        }
+        Connections { addresses, ..self }
+    }
+
+    /// The address of a machine.
+    fn address(&self, node: usize) -> u64 {
+        self.moved.get(&node).copied().unwrap_or(0)
+    }
+
+    /// The path of a call, as its caller knows it.
+    fn path(&self, from: usize, to: usize) -> Option<[u64; 2]> {
+        let pair = (from.min(to), from.max(to));
+        let there = if self.addresses.named { self.address(to) } else { 0 };
+        (!self.addresses.relayed.contains(&pair)).then(|| [self.address(from), there])
+    }
+
+    /// Whether packets of a connection from one end (0: the caller) reach the other. The called end answers
+    /// where the last packet of the caller came from.
+    fn reaches(&mut self, id: u64, at: usize) -> bool {
+        let [caller, called] = self.calls[&id].ends.map(|node| self.address(node));
+        let Some(path) = self.calls.get_mut(&id).and_then(|call| call.path.as_mut()) else {
+            return true;
+        };
+        if at == 0 && path[1] == called {
+            path[0] = caller;
+        }
+        *path == [caller, called]
+    }
+
+    /// When a packet of a connection from one end arrives at the other, if it does.
+    fn arrival(&mut self, id: u64, at: usize, air: &mut dyn Air) -> Option<Duration> {
+        let call = &self.calls[&id];
+        let (from, to) = (call.ends[at], call.ends[1 - at]);
+        let arrives = air.arrival(self.now, from, to);
+        arrives.filter(|_| self.reaches(id, at))
+    }
+
     fn dialling(&self, me: usize, peer: usize) -> Dialling {
         let callable = !self.mistakes.contains(&Mistake::BothCall);
         Dialling::new(Role::of(me, peer, callable), self.now)
@@ -129,10 +194,13 @@ impl Connections {
     }
 
     /// Whether a frame sent from one machine to another would arrive.
-    pub fn carries(&self, from: usize, to: usize) -> bool {
+    pub fn carries(&mut self, from: usize, to: usize) -> bool {
         let live = |a, b| self.ends.get(&(a, b)).and_then(|end: &End| end.live);
         match (live(from, to), live(to, from)) {
-            (Some((ours, _)), Some((theirs, _))) => ours == theirs,
+            (Some((ours, _)), Some((theirs, _))) => {
+                let at = usize::from(self.calls[&ours].ends[0] != from);
+                ours == theirs && self.reaches(ours, at)
+            }
             _ => false,
         }
     }
@@ -199,18 +267,17 @@ impl Connections {
                 self.number += 1;
                 let (id, session) = (self.number, end.session);
                 end.call = Some(id);
-                let call = Call { ends: [me, peer], sessions: [session, 0], open: [true, false] };
+                let (sessions, path) = ([session, 0], self.path(me, peer));
+                let call = Call { ends: [me, peer], sessions, open: [true, false], path };
                 self.calls.insert(id, call);
                 self.push(now, Happens::Sent(id, 0));
                 self.push(now + seconds(CALL), Happens::Late(id));
             }
             Happens::Sent(id, packet) => {
-                let call = &self.calls[&id];
-                let (from, to) = (call.ends[packet % 2], call.ends[1 - packet % 2]);
-                if !call.open[packet % 2] {
+                if !self.calls[&id].open[packet % 2] {
                     return;
                 }
-                match air.arrival(now, from, to) {
+                match self.arrival(id, packet % 2, air) {
                     Some(at) => self.push(at, Happens::Arrived(id, packet)),
                     None => self.push(now + seconds(AGAIN), Happens::Sent(id, packet)),
                 }
@@ -233,6 +300,7 @@ impl Connections {
                 }
             }
             Happens::Closed(id, at) => self.closed(id, at, air),
+            Happens::Moved(node) => *self.moved.entry(node).or_default() += 1,
         }
     }
 
@@ -298,7 +366,7 @@ impl Connections {
         if self.now >= self.ends[&(me, peer)].heard + seconds(IDLE) {
             return self.closed(id, at, air); // silently: the other end cannot be reached
         }
-        if let Some(when) = air.arrival(self.now, me, peer) {
+        if let Some(when) = self.arrival(id, at, air) {
             self.push(when, Happens::Alive(id, 1 - at));
         }
         self.push(self.now + seconds(KEEP_ALIVE), Happens::Tick(id, at));
@@ -313,8 +381,7 @@ impl Connections {
     }
 
     fn tell_closed(&mut self, id: u64, at: usize, air: &mut dyn Air) {
-        let call = &self.calls[&id];
-        if let Some(when) = air.arrival(self.now, call.ends[1 - at], call.ends[at]) {
+        if let Some(when) = self.arrival(id, 1 - at, air) {
             self.push(when, Happens::Closed(id, at));
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lopa::engine::dial::{BACK_OFF, Dialling, Role};
 use lopa::math::random::{Purpose, Stream};
 
-use super::connections::{Air, Change, Connections, Mistake};
+use super::connections::{Addresses, Air, Change, Connections, Mistake};
 use super::faulty::seconds;
 use super::seeds;
 
@@ -119,6 +119,34 @@ fn one_end_calls_once_and_the_other_never() {
         assert_eq!(calls(delay, &[]), [1, 0], "{delay} s");
         assert_eq!(calls(delay, &[Mistake::BothCall]), [1, 1], "{delay} s");
     }
+}
+
+/// How long it takes until two machines are connected again after one has got another address, in seconds.
+fn found_again(mover: usize, addresses: Addresses) -> f64 {
+    let moved = 30.0;
+    let addresses = Addresses { moves: vec![(seconds(moved), mover)], ..addresses };
+    let stream = Stream::new(1, Purpose::Tuning, 4);
+    let mut air = Slow { stream, delay: 0.05, loss: 0.0, cuts: Vec::new(), calm: Duration::ZERO };
+    let mut all = Connections::new(&[(0, 1)], &[]).at(addresses);
+    all.advance(seconds(moved - 0.1), &mut air);
+    assert!(all.carries(1, 0) && all.carries(0, 1));
+    let found = (0..1000).map(|step| 0.1 * f64::from(step)).find(|after| {
+        all.advance(seconds(moved + after), &mut air);
+        all.carries(1, 0) && all.carries(0, 1)
+    });
+    found.expect("they find each other again")
+}
+
+#[test]
+fn a_machine_with_another_address_is_found_again() {
+    let named = Addresses { named: true, ..Addresses::default() };
+    let relayed = Addresses { relayed: [(0, 1)].into(), ..Addresses::default() };
+    // A connection follows the machine that called.
+    assert!(found_again(0, Addresses::default()) < 3.0);
+    // The other is lost first, and called under its name, or calls itself.
+    assert!((8.0..12.0).contains(&found_again(1, named)));
+    assert!((12.0..16.0).contains(&found_again(1, Addresses::default())));
+    assert_eq!(found_again(1, relayed), 0.0);
 }
 
 /// Pauses between the loss of a link and the next call, for links that last this many seconds each.

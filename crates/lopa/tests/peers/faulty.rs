@@ -12,7 +12,8 @@ use lopa::engine::{Event, Signature, Wire};
 use lopa::math::random::{Purpose, Stream};
 use sha2::{Digest, Sha256};
 
-use super::connections::{Air, Change, Connections};
+use super::connections::{Addresses, Air, Change, Connections};
+use super::relay::{Ends, Forger, Relay, seal};
 
 /// The panic payload of a machine that dies.
 pub struct Killed;
@@ -43,6 +44,19 @@ pub struct Faults {
     pub connects: bool,
     /// The smallest delay of a packet, one way, in seconds.
     pub delay: f64,
+    /// A relay, where some machines have no direct path.
+    pub relay: Relay,
+    /// Machines that get another address, and are cut off from all others until they have it.
+    pub moves: Vec<Move>,
+    /// Whether the roster has names, which lead to the present addresses.
+    pub named: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Move {
+    pub node: usize,
+    pub since: Duration,
+    pub until: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +94,8 @@ struct State {
     tamper: Option<Tamper>,
     connections: Option<Connections>,
     limit: usize, // bytes of a frame
+    ends: Vec<Ends>,
+    forger: Forger,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -95,6 +111,8 @@ enum Delivery {
     Up(usize),
     Down(usize),
     Frame(usize, Vec<u8>),
+    /// A packet of the relay.
+    Packet(Vec<u8>),
     Stop,
 }
 
@@ -110,7 +128,11 @@ impl World {
         faults: Faults,
         tamper: Option<Tamper>,
     ) -> Arc<World> {
-        let connections = faults.connects.then(|| Connections::new(links, &[]));
+        let moves = faults.moves.iter().map(|Move { node, until, .. }| (*until, *node)).collect();
+        let relayed = faults.relay.pairs.clone();
+        let addresses = Addresses { moves, named: faults.named, relayed };
+        let connections = faults.connects.then(|| Connections::new(links, &[]).at(addresses));
+        let trusts = faults.relay.trusted;
         let mut state = State {
             now: Duration::ZERO,
             turn: 0,
@@ -122,6 +144,8 @@ impl World {
             tamper,
             connections,
             limit,
+            ends: (0..nodes).map(|_| Ends::new(trusts)).collect(),
+            forger: Forger::default(),
         };
         state.announce_cuts();
         let turns = (0..nodes).map(|_| Condvar::new()).collect();
@@ -179,6 +203,11 @@ impl World {
         if let Some(connections) = &mut state.connections {
             connections.start(node, until);
         }
+    }
+
+    /// Packets of the relay that a machine did not open.
+    pub fn refused(&self, node: usize) -> usize {
+        self.lock().ends[node].refused
     }
 
     /// Asks a machine to stop.
@@ -257,7 +286,30 @@ impl State {
         let now = self.now;
         let is_cut =
             |cut: &Cut| cut.from == from && cut.to == to && cut.since <= now && now < cut.until;
-        self.faults.cuts.iter().any(is_cut)
+        let is_away = |moves: &Move| {
+            [from, to].contains(&moves.node) && moves.since <= now && now < moves.until
+        };
+        self.faults.cuts.iter().any(is_cut) || self.faults.moves.iter().any(is_away)
+    }
+
+    /// The relay between two machines, if they need one.
+    fn relay(&self, from: usize, to: usize) -> Option<&Relay> {
+        let relay = &self.faults.relay;
+        relay.pairs.contains(&(from.min(to), from.max(to))).then_some(relay)
+    }
+
+    /// How much longer a packet takes by the relay; `None` if it is lost there.
+    fn relayed(&mut self, from: usize, to: usize) -> Option<f64> {
+        let wild = self.now < self.faults.calm;
+        let Some(relay) = self.relay(from, to) else { return Some(0.0) };
+        let ((least, most), loss) = (relay.delay, relay.loss);
+        let delay = self.stream.between(least, most);
+        // It arrives there after half of the way.
+        let there = self.now + seconds((self.faults.delay + delay) / 2.0);
+        let is_down = |&(since, until): &(Duration, Duration)| since <= there && there < until;
+        let down = self.faults.relay.down.iter().any(is_down);
+        let lost = wild && self.stream.unit() < loss;
+        (!lost && !down).then_some(delay)
     }
 
     /// Processes connection events up to now, and reports them to the machines.
@@ -288,7 +340,7 @@ impl State {
 
     fn send(&mut self, from: usize, to: usize, frame: &[u8]) {
         let now = self.now;
-        let connected = self.connections.as_ref().is_none_or(|all| all.carries(from, to));
+        let connected = self.connections.as_mut().is_none_or(|all| all.carries(from, to));
         if self.is_cut(from, to) || !connected || frame.len() > self.limit {
             return;
         }
@@ -306,6 +358,10 @@ impl State {
             let delay =
                 self.faults.delay + self.stream.between(0.001, if late { 1.0 } else { 0.02 });
             for (from, frame) in &frames {
+                if self.relay(*from, to).is_some() {
+                    self.send_relayed(*from, to, frame, delay);
+                    continue;
+                }
                 let mut frame = frame.clone();
                 if wild && self.chance(|faults| faults.damage) {
                     let (at, bit) = (self.stream.below(frame.len()), self.stream.below(8));
@@ -313,6 +369,17 @@ impl State {
                 }
                 self.push(to, now + seconds(delay), Delivery::Frame(*from, frame));
             }
+        }
+    }
+
+    fn send_relayed(&mut self, from: usize, to: usize, frame: &[u8], delay: f64) {
+        let Some(more) = self.relayed(from, to) else { return };
+        let packet = seal(from, to, self.sent, frame);
+        let forges = if self.now < self.faults.calm { self.faults.relay.forges } else { 0.0 };
+        let packets = self.forger.pass(to, packet, forges, &mut self.stream);
+        let at = self.now + seconds(delay + more);
+        for (receiver, packet) in packets {
+            self.push(receiver, at, Delivery::Packet(packet));
         }
     }
 
@@ -326,7 +393,8 @@ impl Air for State {
     fn arrival(&mut self, now: Duration, from: usize, to: usize) -> Option<Duration> {
         let lost = now < self.faults.calm && self.chance(|faults| faults.loss);
         let delay = self.faults.delay + self.stream.between(0.001, 0.02);
-        (!lost && !self.is_cut(from, to)).then_some(now + seconds(delay))
+        let more = self.relayed(from, to)?;
+        (!lost && !self.is_cut(from, to)).then_some(now + seconds(delay + more))
     }
 
     fn unit(&mut self) -> f64 {
@@ -375,10 +443,17 @@ impl Wire for Faulty {
             let first = state.pending[self.node].peek().map(|Reverse(pending)| pending.at);
             if first.is_some_and(|at| at <= state.now) {
                 let Reverse(pending) = state.pending[self.node].pop()?;
+                if let Delivery::Packet(packet) = pending.event {
+                    match state.ends[self.node].open(self.node, &packet) {
+                        Some((peer, frame)) => return Some(Event::Frame(peer, frame)),
+                        None => continue,
+                    }
+                }
                 return Some(match pending.event {
                     Delivery::Up(peer) => Event::Up(peer),
                     Delivery::Down(peer) => Event::Down(peer),
                     Delivery::Frame(peer, bytes) => Event::Frame(peer, bytes),
+                    Delivery::Packet(_) => unreachable!("it was opened"),
                     Delivery::Stop => Event::Stop,
                 });
             }

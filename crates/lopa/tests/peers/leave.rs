@@ -26,7 +26,7 @@ pub const FOR_GOOD: f64 = 1e5;
 pub const SILENCE: f64 = 3.0;
 
 /// A small random experiment that can go on without a node.
-fn drawn(stream: &mut Stream) -> Experiment {
+pub fn drawn(stream: &mut Stream) -> Experiment {
     drawn_with(stream, 0.3, |stream| {
         [
             format!("run.seeds={}", ["[1]", "[1]", "[3,4]"][stream.below(3)]),

@@ -18,6 +18,8 @@ mod masked;
 mod policies;
 mod private;
 mod progress;
+mod relay;
+mod relays;
 mod skips;
 mod waits;
 
@@ -175,8 +177,7 @@ fn drawn_faults(stream: &mut Stream, nodes: usize) -> Faults {
         cuts,
         deaths,
         calm: seconds(20.0),
-        connects: false,
-        delay: 0.0,
+        ..Faults::default()
     }
 }
 

@@ -45,7 +45,7 @@ fn effective(experiment: &Experiment, fates: &[Fate], (k, e): (u64, usize)) -> V
 }
 
 /// Whether W was symmetric, and its rows summed to one, in every exchange; and the number of skips.
-fn doubly_stochastic(experiment: &Experiment, fates: &[Fate]) -> (bool, usize) {
+pub fn doubly_stochastic(experiment: &Experiment, fates: &[Fate]) -> (bool, usize) {
     let all: BTreeSet<Skipped> = fates.iter().flat_map(skipped).collect();
     let rounds: BTreeSet<_> = all.iter().map(|&(k, e, _)| (k, e)).collect();
     let is_valid = |round: &(u64, usize)| {
