@@ -262,7 +262,8 @@ const MOST: usize = 200;
 #[test]
 fn nodes_that_forge_what_they_pass_on_are_named_and_change_nothing() {
     let (mut forging, mut named, mut left) = (0, 0, 0);
-    for seed in seeds("LOPA_FORGERS", 0..200) {
+    // In the last two, nodes that were left out kept each other waiting for ever.
+    for seed in seeds("LOPA_FORGERS", 0..200).chain([1536, 1777]) {
         let mut stream = Stream::new(seed, Purpose::Tuning, 11);
         let how = stream.below(3);
         let experiment = match how {
@@ -307,8 +308,8 @@ fn nodes_that_forge_what_they_pass_on_are_named_and_change_nothing() {
         let honest = || fates.iter().enumerate().filter(|(node, _)| *node != forger);
         for (node, fate) in honest() {
             let blamed = blamed(fate);
-            // Where links are skipped, others may be far ahead of a node that starts again.
-            let ahead = |why: &Refusal| how == 1 && *why == Refusal::Future;
+            // Others may be far ahead of a node that starts again.
+            let ahead = |why: &Refusal| *why == Refusal::Future;
             let just = blamed.iter().all(|(peer, why)| *peer == forger || ahead(why));
             assert!(just, "{what}: node {node} blames an honest one: {blamed:?}");
         }

@@ -614,7 +614,10 @@ impl<W: Wire> Peers<W> {
     ) -> FrameResult {
         let said = author(payload, self.nodes).filter(|_| payload.len() <= BYTES && self.leaves());
         let said = said.and_then(|_| Statement::read(payload, self.nodes)).ok_or(Refusal::Shape)?;
-        self.chapters.heard = self.wire.now();
+        // Two nodes that were left out are no reason for each other to wait.
+        if self.chapters.last().members.contains(&peer) {
+            self.chapters.heard = self.wire.now();
+        }
         if said.chapter < self.chapters.number() {
             self.send_end(peer, said.chapter);
             return Ok(());
