@@ -190,15 +190,14 @@ fn said(Written { facts, guesses, tried, baseline, .. }: &Written) -> String {
     lines.extend(guesses.iter().cloned());
     let tried: Vec<String> =
         tried.iter().map(|(label, value)| format!("{label} {}", number(*value))).collect();
-    let (measure, who) = match facts.predicted {
+    let (measure, who, baseline) = match facts.predicted {
         Predicted::Classes(_) => {
-            ("accuracy", "majority class (each node always names its most frequent one)")
+            let who = "majority class (each node always names its most frequent one)";
+            ("accuracy", who, *baseline)
         }
-        Predicted::Numbers(_) => ("R²", "each node always names the mean of its rows"),
-        Predicted::Survival { .. } => ("concordance", "by chance"),
+        Predicted::Numbers(_) => ("R²", "each node always names the mean of its rows", *baseline),
+        Predicted::Survival { .. } => ("concordance", "by chance", Some(0.5)),
     };
-    let chance = matches!(facts.predicted, Predicted::Survival { .. }).then_some(0.5);
-    let baseline = baseline.or(chance);
     let baseline = baseline.map_or(String::new(), |value| format!("; {who} {}", number(value)));
     if !tried.is_empty() {
         let tried = tried.join(", ");

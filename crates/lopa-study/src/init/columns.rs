@@ -57,13 +57,13 @@ impl Table {
         self.columns.len()
     }
 
-    /// Whether the columns have names.
-    pub fn named(&self) -> bool {
-        self.header
-    }
-
     pub fn name(&self, at: usize) -> &str {
         &self.columns[at][0].name
+    }
+
+    /// Whether a column has one of these names, in capitals or not.
+    pub fn has_name(&self, at: usize, names: &[&str]) -> bool {
+        self.header && names.contains(&self.name(at).to_lowercase().as_str())
     }
 
     /// A column as the keys of `[data]` name it.

@@ -119,6 +119,11 @@ impl Look {
         Ok(look)
     }
 
+    /// The file or files, for messages.
+    pub fn place(&self) -> &str {
+        self.data.get("path").and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// A file for each node: their names differ in one place.
     fn per_node(&mut self, files: &[PathBuf]) -> Result<()> {
         let first = &files[0];
@@ -152,10 +157,7 @@ impl Look {
         let texts: Vec<usize> =
             (0..table.width()).filter(is_free).filter(|at| table.is_word(*at)).collect();
         let named = |names: &[&str]| {
-            let is_named = |at: &usize| {
-                table.named() && names.contains(&table.name(*at).to_lowercase().as_str())
-            };
-            (0..table.width()).filter(is_free).find(is_named)
+            (0..table.width()).filter(is_free).find(|at| table.has_name(*at, names))
         };
         let survival = || {
             let (time, event) = (named(&TIMES)?, named(&EVENTS)?);
@@ -209,7 +211,7 @@ impl Look {
     fn categories(&mut self, table: &Columns, features: &[usize]) -> Vec<usize> {
         let (mut keys, mut encoded) = (Table::new(), Vec::new());
         for &at in features {
-            let group = table.named() && GROUPS.contains(&table.name(at).to_lowercase().as_str());
+            let group = table.has_name(at, &GROUPS);
             let Some(words) = table.categories(at).filter(|_| !group) else { continue };
             self.guesses.push(format!(
                 "categories: {} becomes a feature for each of its words, {} (else --drop)",
@@ -228,12 +230,12 @@ impl Look {
 
     /// The column whose name says that it says whose row it is, unless rows are divided in another way.
     fn group(&mut self, table: &Columns, wish: &Wish, dropped: &[usize]) -> Result<Option<usize>> {
-        if self.nodes.is_some() || wish.nodes.is_some() || !table.named() {
+        if self.nodes.is_some() || wish.nodes.is_some() {
             return Ok(None);
         }
         let labels = table.find_all(&wish.label)?;
         let is_group = |at: &usize| {
-            GROUPS.contains(&table.name(*at).to_lowercase().as_str())
+            table.has_name(*at, &GROUPS)
                 && table.has_few_values(*at, MOST_NODES)
                 && !labels.contains(at)
                 && !dropped.contains(at)

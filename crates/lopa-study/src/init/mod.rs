@@ -14,7 +14,7 @@ use toml::{Table, Value};
 use crate::choose::{self, Ended};
 use look::Look;
 use lopa::config::Source;
-use lopa::data::{Data, Raw, Where, check_spelling, parsed_label};
+use lopa::data::{Data, Raw, Targets, Where, check_spelling, parsed_label};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::{Exactly, Experiment, FinalTheta, Registries};
 use lopa::run::Context;
@@ -326,20 +326,19 @@ fn several(
     found: &[(String, usize)],
     (rows, outputs): (usize, usize),
 ) -> Result<Predicted> {
-    let place = || look.data.get("path").and_then(Value::as_str).unwrap_or_default().to_string();
     let labels = found.iter().map(|(label, rows)| Ok((parsed_label(label, outputs)?, *rows)));
     let labels: Vec<(Vec<f64>, usize)> =
-        labels.collect::<Result<_>>().map_err(|error: Error| error.at(place()))?;
+        labels.collect::<Result<_>>().map_err(|error: Error| error.at(look.place()))?;
     let of = |at: usize| range(labels.iter().map(|(label, rows)| (label[at], *rows)), rows);
-    let survival = |(label, _): &(Vec<f64>, usize)| matches!(label[..], [time, event] if time >= 0.0 && (event == 0.0 || event == 1.0));
-    if !labels.iter().all(survival) {
+    let values = labels.iter().flat_map(|(label, _)| label).copied().collect();
+    if (Targets { outputs, values }).check_survival().is_err() {
         look.guesses.push(format!("predicts {outputs} numbers (`target = \"number\"`)"));
         return Ok(Predicted::Numbers((0..outputs).map(of).collect()));
     }
     let events = labels.iter().filter(|(label, _)| label[1] == 1.0).map(|(_, rows)| rows).sum();
     if events == 0 {
         let message = format!("no event is seen in {rows} rows: the second label is 0 in all");
-        return Err(Error::data("data/bad-label", message).at(place()).hint(
+        return Err(Error::data("data/bad-label", message).at(look.place()).hint(
             "it should be 1 in the rows in which the event was seen at the time of the first",
         ));
     }
@@ -411,12 +410,11 @@ fn check_classes(look: &Look, classes: &[(String, usize)], rows: usize) -> Resul
     if (2..=MOST_CLASSES.min(rows / 2).max(2)).contains(&classes.len()) {
         return Ok(());
     }
-    let place = look.data.get("path").and_then(Value::as_str).unwrap_or_default().to_string();
     let column = look.data.get("label");
     let column = column.map_or("the label".into(), |label| format!("the label, column {label},"));
     let message = format!("{column} has {} different values in {rows} rows", classes.len());
     Err(Error::data("data/bad-label", message)
-        .at(place)
+        .at(look.place())
         .hint("it should name a few classes, or be a number: choose another column with --label"))
 }
 

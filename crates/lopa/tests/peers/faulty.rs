@@ -13,7 +13,7 @@ use lopa::math::random::{Purpose, Stream};
 use sha2::{Digest, Sha256};
 
 use super::connections::{Addresses, Air, Change, Connections};
-use super::relay::{Ends, Forger, Relay, seal};
+use super::relay::{Ends, Forger, Relay, flipped, seal};
 
 /// The panic payload of a machine that dies.
 pub struct Killed;
@@ -364,8 +364,7 @@ impl State {
                 }
                 let mut frame = frame.clone();
                 if wild && self.chance(|faults| faults.damage) {
-                    let (at, bit) = (self.stream.below(frame.len()), self.stream.below(8));
-                    frame[at] ^= 1 << bit;
+                    frame = flipped(frame, &mut self.stream);
                 }
                 self.push(to, now + seconds(delay), Delivery::Frame(*from, frame));
             }
@@ -443,17 +442,16 @@ impl Wire for Faulty {
             let first = state.pending[self.node].peek().map(|Reverse(pending)| pending.at);
             if first.is_some_and(|at| at <= state.now) {
                 let Reverse(pending) = state.pending[self.node].pop()?;
-                if let Delivery::Packet(packet) = pending.event {
-                    match state.ends[self.node].open(self.node, &packet) {
-                        Some((peer, frame)) => return Some(Event::Frame(peer, frame)),
-                        None => continue,
-                    }
-                }
                 return Some(match pending.event {
                     Delivery::Up(peer) => Event::Up(peer),
                     Delivery::Down(peer) => Event::Down(peer),
                     Delivery::Frame(peer, bytes) => Event::Frame(peer, bytes),
-                    Delivery::Packet(_) => unreachable!("it was opened"),
+                    Delivery::Packet(packet) => {
+                        match state.ends[self.node].open(self.node, &packet) {
+                            Some((peer, frame)) => Event::Frame(peer, frame),
+                            None => continue,
+                        }
+                    }
                     Delivery::Stop => Event::Stop,
                 });
             }

@@ -111,7 +111,7 @@ impl Forger {
             0 => (to, flipped(packet.clone(), stream)),
             // The most that a forger can hope for: another number in a frame that is sound.
             1 => (to, other_number(&packet)),
-            // An earlier one once more, whoever it was for.
+            // An earlier one once more, perhaps one for another receiver.
             2 => (to, self.seen[stream.below(self.seen.len())].clone()),
             // Back to its sender, as it is or in the receiver's name.
             3 => (from, packet.clone()),
@@ -131,7 +131,8 @@ impl Forger {
     }
 }
 
-fn flipped(mut packet: Vec<u8>, stream: &mut Stream) -> Vec<u8> {
+/// The packet with one bit flipped.
+pub fn flipped(mut packet: Vec<u8>, stream: &mut Stream) -> Vec<u8> {
     let (at, bit) = (stream.below(packet.len()), stream.below(8));
     packet[at] ^= 1 << bit;
     packet

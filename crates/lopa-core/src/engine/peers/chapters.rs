@@ -11,8 +11,8 @@
 //!
 //! **Coming back.** A node that was left out receives the statements that say so as soon as it reaches a member, chapter by chapter:
 //! more than half of the members of each signed the next. Then it asks the members of the last one to come back, at intervals, by a signed
-//! statement with the positions of its own states; they pass it on, and agree on a chapter with it. Members whose results of the last run are
-//! on disk send it their signed words instead: when more than half of them have said so, it waits no longer.
+//! statement with the positions of its own states; they pass it on, and agree on a chapter with it. A member whose results of the last run
+//! are on disk sends it a signed statement of that instead; once it has those of more than half, it stops waiting.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
