@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use lopa::config::Source;
 use lopa::engine::Progress;
 use lopa::error::{Kind, Result};
-use lopa::experiment::Experiment;
+use lopa::experiment::{Experiment, Registries};
 use lopa::math::random::{Purpose, Stream};
 use lopa::run::checkpoint::{Checkpoint, State, Store};
 use lopa::run::evaluate;
@@ -33,7 +33,7 @@ const NOISY: [&str; 6] = [
 fn read(text: &str, sets: &[&str]) -> Experiment {
     let sets = NOISY.iter().chain(sets).map(|set| set.to_string()).collect();
     let source = Source { sets, ..Source::new("test", text) };
-    Experiment::read(&source, &lopa::experiment::Registries::default())
+    Experiment::read(&source, &Registries::default())
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -146,6 +146,26 @@ fn every_algorithm_goes_on_to_the_same_digest() {
     for text in [PERSONAL, GLOBAL] {
         for precision in ["run.precision=f64", "run.precision=f32"] {
             check_cuts(&read(text, &[precision]));
+        }
+    }
+}
+
+/// Tables of SAGA, and the place in an epoch.
+#[test]
+fn epochs_and_estimates_go_on_where_they_were() {
+    let epochs = "run.epochs=true";
+    for text in [PERSONAL, GLOBAL] {
+        let kept = read(text, &[epochs]).algorithms.into_iter().map(|choice| choice.label);
+        let saga = |label: String| {
+            let set = format!("algorithm.{label}.estimate=saga");
+            let source = Source { sets: vec![set.clone()], ..Source::new("test", text) };
+            Experiment::read(&source, &Registries::default()).is_ok().then_some(set)
+        };
+        let saga: Vec<String> = kept.filter_map(saga).collect();
+        assert!(saga.len() >= 4, "{saga:?}");
+        let saga: Vec<&str> = saga.iter().map(String::as_str).collect();
+        for precision in ["run.precision=f64", "run.precision=f32"] {
+            check_cuts(&read(text, &[&[precision, epochs], &saga[..]].concat()));
         }
     }
 }
