@@ -21,7 +21,7 @@ use lopa::folder::ledger::{Ledger, Ledgers};
 use lopa::folder::model::Model;
 use lopa::network::{Format, GraphFile};
 use lopa::run::checkpoint::{Checkpoint, State};
-use lopa::run::private::Reservation;
+use lopa::run::reserved::Reservation;
 use lopa::run::{Context, Store};
 
 /// A target: its name, and its function of bytes.

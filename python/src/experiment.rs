@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::errors::raise;
 use crate::going::{attached, detached};
-use crate::work::Send;
+use crate::send::Send;
 use crate::{registries, values};
 
 /// Time between two checks for signals, and between two reports of progress.

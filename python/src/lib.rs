@@ -10,6 +10,7 @@ mod network;
 mod part;
 mod problem;
 mod runs;
+mod send;
 mod together;
 mod values;
 mod work;

@@ -13,8 +13,8 @@ use lopa::engine::Node;
 use lopa::engine::device::Program;
 use lopa::error::Result;
 use lopa::experiment::{Experiment, Precision, Registries};
+use lopa::problem::derivative::Batches;
 use lopa::problem::form::Form;
-use lopa::problem::oracle::Batches;
 use lopa::run::Context;
 
 const FILE: &str = r#"

@@ -2,7 +2,8 @@
 
 use lopa::algorithms::update_rule::{Evaluation, Factor, ListedRule, Stage, Sum};
 
-use crate::plan::PLACES;
+/// The variables in the order of the kernels; r of D-SOBA takes the place of y.
+pub const PLACES: [&str; 8] = ["theta", "d", "v", "h", "s", "z", "y", "x"];
 
 /// An array of every node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,11 +6,12 @@ use lopa::engine::Node;
 use lopa::engine::device::Program;
 use lopa::error::{Error, Result};
 use lopa::math::real::{Real, cast};
+use lopa::problem::derivative::Batches;
 use lopa::problem::form::Form;
-use lopa::problem::oracle::{Batches, Draws};
+use lopa::problem::oracle::Draws;
 
 use crate::job::{Common, Job};
-use crate::list::{Array, Arrays, List};
+use crate::list::{Array, Arrays, List, PLACES};
 
 /// The most classes that the kernels support.
 const CLASSES: usize = 64;
@@ -23,9 +24,6 @@ const AT_ONCE: usize = 1 << 20;
 
 /// The scheme of a listed rule in the kernels.
 pub const LISTED: u32 = 4;
-
-/// The variables in the order of the kernels; r of D-SOBA takes the place of y.
-pub const PLACES: [&str; 8] = ["theta", "d", "v", "h", "s", "z", "y", "x"];
 
 /// Features, row after row.
 pub enum Table<T> {

@@ -3,8 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::source::{is_missing, numeral};
-
 /// How a column becomes features.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Encoded {
@@ -89,4 +87,22 @@ pub fn category(text: &str) -> String {
 /// The number of features that columns become.
 pub fn width(columns: &[Encoded]) -> usize {
     columns.iter().map(Encoded::width).sum()
+}
+
+/// Marks of missing values in tables.
+const MISSING: [&str; 8] = ["", "na", "n/a", "nan", "null", "none", "?", "-"];
+
+/// Whether a cell has no value.
+pub fn is_missing(text: &str) -> bool {
+    MISSING.contains(&text.to_ascii_lowercase().as_str())
+}
+
+/// A number as a class name: integers without a decimal point; none for NaN and infinities.
+pub fn numeral(number: f64) -> Option<String> {
+    let whole = number.fract() == 0.0 && number.abs() < 2f64.powi(53);
+    match number.is_finite() {
+        true if whole => Some((number as i64).to_string()),
+        true => Some(number.to_string()),
+        false => None,
+    }
 }

@@ -14,14 +14,12 @@ use iroh::endpoint::{Connection, RecvStream, SendStream};
 use lopa::error::Result;
 use tokio::time::{sleep, timeout};
 
+use crate::found::{ALPN, Found, Progress, Reach};
 use crate::hello::Hello;
 use crate::link::{End, read_hello};
 use crate::log::Log;
 use crate::net::{self, Net};
-use crate::wire::{Place, no_runtime};
-
-/// The application protocol of a check.
-pub const ALPN: &[u8] = b"lopa/check/1";
+use crate::place::{Place, no_runtime};
 
 /// How often the clocks are compared; the quickest answer counts.
 const PINGS: usize = 5;
@@ -33,32 +31,6 @@ const SETTLE: Duration = Duration::from_secs(4);
 const PAUSE: Duration = Duration::from_millis(500);
 /// Time limit of one attempt.
 const ATTEMPT: Duration = Duration::from_secs(15);
-
-/// How packets reach a neighbour.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
-    /// Directly, at this address.
-    Direct(String),
-    /// Through the relay with this URL.
-    Relayed(String),
-}
-
-/// What a check found out about a neighbour.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Found {
-    /// How packets reach it.
-    pub reach: Reach,
-    /// The time of a question and its answer.
-    pub round_trip: Duration,
-    /// Its clock less ours, in seconds.
-    pub clock: f64,
-    /// Its version of lopa.
-    pub lopa: String,
-    /// How its terms differ from ours; `None` if they do not.
-    pub differs: Option<String>,
-    /// Whether it is only checking, and not yet waiting for the run.
-    pub checking: bool,
-}
 
 /// A neighbour, and what a check found out about it or why it found nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -220,28 +192,6 @@ fn reach(connection: &Connection) -> Option<Reach> {
 fn clock() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// The state of a check of one neighbour.
-#[derive(Debug, Default)]
-pub struct Progress {
-    answered: Option<Found>, // it answered this node
-    asked: Option<Found>,    // it asked this node
-    why: Option<String>,     // this node's last attempt failed
-    busy: bool,              // a question of it is being answered
-}
-
-impl Progress {
-    /// Whether both ends have what they need, as far as they can call each other: a neighbour that
-    /// checks needs this node's answer.
-    fn is_over(&self, can_call: bool, is_callable: bool) -> bool {
-        match (&self.answered, &self.asked) {
-            (Some(answer), None) => !answer.checking || !is_callable,
-            (Some(_), Some(_)) => true,
-            (None, Some(_)) => !can_call,
-            (None, None) => false,
-        }
-    }
 }
 
 impl Net {

@@ -2,6 +2,7 @@
 //! signatures, and a wire of authenticated QUIC connections between neighbours.
 
 mod check;
+mod found;
 mod hello;
 mod invite;
 mod key;
@@ -9,18 +10,21 @@ mod keys;
 mod link;
 mod log;
 mod net;
+mod place;
 mod relay;
 mod roster;
 mod seal;
 mod wire;
 
-pub use check::{Checked, Found, Reach, check};
+pub use check::{Checked, check};
+pub use found::{Found, Reach};
 pub use hello::Terms;
 pub use invite::{Invite, Reply};
 pub use key::{Key, PublicKey};
 pub use keys::Keys;
 pub use log::{Level, Log};
+pub use place::{Counters, Neighbour, Place};
 pub use relay::VERSION as RELAY_VERSION;
-pub use roster::{Member, Roster, check_name, check_names};
-pub use seal::{Seal, unsigned};
-pub use wire::{Counters, Iroh, Met, Neighbour, Place};
+pub use roster::{Member, Roster, Seal, check_name, check_names};
+pub use seal::unsigned;
+pub use wire::{Iroh, Met};

@@ -19,12 +19,12 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
-use crate::check::{self, Progress};
+use crate::found::{self, Progress};
 use crate::hello::Hello;
 use crate::keys::Keys;
 use crate::link::{End, Item, QUEUE, Stream, read, swap_keys, write};
 use crate::log::{Level, Log};
-use crate::wire::{Counters, Neighbour, Place, Reasons};
+use crate::place::{Counters, Neighbour, Place, Reasons};
 
 /// The application protocol; QUIC's handshake fails with any other.
 const ALPN: &[u8] = b"lopa/1";
@@ -130,7 +130,7 @@ impl Net {
             true => RelayMode::Disabled,
             false => RelayMode::custom(relays.clone()),
         };
-        let both = vec![ALPN.to_vec(), check::ALPN.to_vec()];
+        let both = vec![ALPN.to_vec(), found::ALPN.to_vec()];
         let cannot = |why: String| {
             Error::config("peers/listen", format!("cannot listen at {listen}: {why}"))
                 .at("--listen")
@@ -138,7 +138,7 @@ impl Net {
         };
         let builder = Endpoint::builder(presets::Minimal)
             .secret_key(key.secret())
-            .alpns(if checks { vec![check::ALPN.to_vec()] } else { both })
+            .alpns(if checks { vec![found::ALPN.to_vec()] } else { both })
             .relay_mode(mode)
             .transport_config(transport(most))
             .clear_ip_transports()
@@ -359,7 +359,7 @@ impl Net {
             connection.close(STRANGER.into(), b"your key is not a neighbour's");
             return true;
         };
-        if connection.alpn() == check::ALPN {
+        if connection.alpn() == found::ALPN {
             tokio::spawn(async move { self.answer_check(at, connection).await });
             return true;
         }

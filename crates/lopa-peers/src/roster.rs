@@ -18,13 +18,12 @@ use iroh::PublicKey;
 use lopa::config::{Section, Source};
 use lopa::error::{Error, Result, nearest};
 use lopa::network::Graph;
-use lopa_base::store::bytes::hex;
+use lopa_base::store::bytes::{Hash, hex};
 use lopa_base::store::limits::{self, read_text};
 use lopa_base::store::output;
 use serde::Serialize;
 
 use crate::key::parse_hex;
-use crate::seal::{Seal, Signature};
 
 /// The nodes of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -55,6 +54,24 @@ pub struct Member {
 const KEYS: [&str; 7] =
     ["version", "experiment", "organiser", "names", "relays", "signature", "node"];
 const MEMBER_KEYS: [&str; 5] = ["name", "key", "addresses", "neighbours", "signature"];
+
+/// The organiser's statement about a roster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal {
+    /// Increases with every change.
+    pub version: u64,
+    /// Digest of the experiment that the members run.
+    pub experiment: Hash,
+    /// The name of the member that signs.
+    pub organiser: String,
+    /// All nodes of the experiment, in its order: members, and those that have not joined yet.
+    pub names: Vec<String>,
+    /// The organiser's signature.
+    pub signature: Signature,
+}
+
+/// An ed25519 signature.
+pub type Signature = [u8; 64];
 
 impl Roster {
     /// Reads a roster and checks each entry and all signatures; [`Roster::check`] checks the whole.

@@ -10,29 +10,11 @@ use lopa_base::store::bytes::{Hash, Writer};
 use sha2::{Digest, Sha256};
 
 use crate::key::Key;
-use crate::roster::{Member, Roster, check_names};
-
-/// An ed25519 signature.
-pub type Signature = [u8; 64];
+use crate::roster::{Member, Roster, Seal, Signature, check_names};
 
 /// The first words of what is signed. Neither frames nor TLS sign bytes that begin so.
 const ROSTER: &[u8] = b"roster of lopa 1\n";
 const MEMBER: &[u8] = b"member of lopa 1\n";
-
-/// The organiser's statement about a roster.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seal {
-    /// Increases with every change.
-    pub version: u64,
-    /// Digest of the experiment that the members run.
-    pub experiment: Hash,
-    /// The name of the member that signs.
-    pub organiser: String,
-    /// All nodes of the experiment, in its order: members, and those that have not joined yet.
-    pub names: Vec<String>,
-    /// The organiser's signature.
-    pub signature: Signature,
-}
 
 /// What a member signs: that it takes part in an experiment with this organiser.
 pub fn consent(experiment: &Hash, organiser: &PublicKey, member: &Member) -> Vec<u8> {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,63 +13,15 @@ use lopa::engine::{Event, Signature, Wire};
 use lopa::error::{Error, Kind, Result};
 use tokio::sync::oneshot;
 
-use crate::hello::{Hello, Terms};
+use crate::hello::Hello;
 use crate::key::Key;
-use crate::keys::Keys;
 use crate::link::{Item, framed};
 use crate::log::Log;
 use crate::net::{self, Net};
+use crate::place::{Counters, Place, no_runtime};
 
 /// How often a wait checks whether the process was asked to stop.
 const POLL: Duration = Duration::from_millis(50);
-
-/// A node's place in the network.
-pub struct Place {
-    /// Its key.
-    pub key: Key,
-    /// Its number.
-    pub node: usize,
-    /// The public keys of all nodes, in their order.
-    pub members: Vec<PublicKey>,
-    /// The address it listens at.
-    pub listen: SocketAddr,
-    /// Whether its neighbours have an address at which to call it.
-    pub callable: bool,
-    /// URLs of relays.
-    pub relays: Vec<String>,
-    /// Its neighbours.
-    pub neighbours: Vec<Neighbour>,
-    /// The terms on which all must agree.
-    pub terms: Terms,
-    /// The keys of the experiment, to name those that differ.
-    pub keys: Keys,
-    /// Size limit of a frame, in bytes.
-    pub most: usize,
-}
-
-/// A neighbour of a node.
-#[derive(Debug, Clone)]
-pub struct Neighbour {
-    /// Its number.
-    pub node: usize,
-    /// Its name.
-    pub name: String,
-    /// Its key.
-    pub key: PublicKey,
-    /// Its addresses.
-    pub addresses: Vec<String>,
-}
-
-/// Refused connections so far.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Connections whose key is not a neighbour's.
-    pub strangers: AtomicU64,
-    /// Connections that did not complete the handshake, or were too many at a time.
-    pub dropped: AtomicU64,
-    /// Connections of neighbours that violated the protocol or have other terms.
-    pub broken: AtomicU64,
-}
 
 /// A wire over QUIC, between endpoints identified by their keys.
 pub struct Iroh {
@@ -249,11 +201,3 @@ impl Drop for Iroh {
         }
     }
 }
-
-/// The error for a host without network.
-pub(crate) fn no_runtime(error: &dyn std::error::Error) -> Error {
-    Error::new(Kind::Run, "peers/runtime", format!("cannot use the network: {error}"))
-}
-
-/// For each neighbour without a link, the reason if known.
-pub(crate) type Reasons = Mutex<Vec<Option<String>>>;

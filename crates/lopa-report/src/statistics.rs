@@ -94,7 +94,7 @@ fn together<'a>(rows: impl Iterator<Item = &'a Row>) -> BTreeMap<String, Summary
 #[cfg(test)]
 mod tests {
     use lopa::folder::{Machine, Manifest, MetricsRow, Status};
-    use lopa::problem::oracle::Counts;
+    use lopa::problem::derivative::Counts;
     use lopa::run::Outcome;
     use lopa::run::trace::Stop;
 

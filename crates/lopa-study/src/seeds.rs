@@ -146,7 +146,7 @@ impl Count {
 
 #[cfg(test)]
 mod tests {
-    use lopa::problem::oracle::Counts;
+    use lopa::problem::derivative::Counts;
     use lopa::run::trace::Row;
 
     use super::*;

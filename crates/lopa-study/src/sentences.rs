@@ -153,7 +153,7 @@ pub fn bytes(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use lopa::folder::Run;
-    use lopa::problem::oracle::Counts;
+    use lopa::problem::derivative::Counts;
     use lopa::run::trace::Row;
 
     use super::*;

@@ -1,5 +1,7 @@
 //! `lopa key`, `lopa invite`, `lopa join`, `lopa roster`, `lopa node`, `lopa status`: runs among peers.
 
+#[cfg(feature = "peers")]
+mod agreed;
 pub mod args;
 #[cfg(feature = "peers")]
 mod check;

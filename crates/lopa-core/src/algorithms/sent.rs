@@ -5,7 +5,8 @@ use super::{AnyMethod, Start};
 use crate::error::Result;
 use crate::math::real::Vector;
 use crate::network::outbox::{Outbox, Round};
-use crate::problem::oracle::{Batches, Oracle};
+use crate::problem::derivative::Batches;
+use crate::problem::oracle::Oracle;
 use crate::problem::scope::Scope;
 use crate::problem::{At, Bilevel, Dims, SingleLevel, Trains};
 

@@ -17,7 +17,7 @@ use crate::math::real::Real;
 use crate::network::outbox::{Outbox, Round};
 use crate::network::time::Timetable;
 use crate::network::{Cursor, Mixing, Rounds};
-use crate::problem::oracle::Counts;
+use crate::problem::derivative::Counts;
 use crate::problem::{Ask, Together};
 use crate::store::bytes::{Reader, Writer};
 use lopa_kernels::Pages;

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::math::real::{Both, Family, Real};
 use crate::network::Mixing;
 use crate::network::outbox::{Outbox, Round};
-use crate::problem::oracle::Batches;
+use crate::problem::derivative::Batches;
 
 use std::sync::Arc;
 

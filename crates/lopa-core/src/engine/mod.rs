@@ -1,5 +1,6 @@
 //! Engines move the shared vectors. They do not depend on the algorithm.
 
+mod chapter;
 mod cluster;
 mod delivery;
 pub mod device;
@@ -17,15 +18,15 @@ mod timing;
 mod transport;
 mod wire;
 
+pub use chapter::{Back, Chapter, Position};
 pub use cluster::Cluster;
 pub use delivery::{Delivery, Direct, Lossy, Site, outboxes, pieces, wire_bytes};
 pub use expect::Expect;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
-pub use peers::stopped;
-pub use peers::{Back, Chapter, NEXT_CHAPTER, Position};
 pub use peers::{Cause, Connection, Picture, Sight, Waits};
 pub use peers::{FileJournal, Frame, FrameKind, Journal, Note, Peers, Place, Policy, Settings};
+pub use peers::{NEXT_CHAPTER, stopped};
 pub use refusal::Refusal;
 pub use simulation::Simulation;
 pub use timing::Timing;

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::math::real::Real;
 use crate::network::{Mixing, Rounds};
 use crate::problem::Together;
-use crate::problem::oracle::Counts;
+use crate::problem::derivative::Counts;
 
 /// All nodes of a run.
 pub struct Simulation<'p, T: Real>(Cluster<'p, T>);

@@ -10,7 +10,7 @@ use crate::engine::messages::Failures;
 use crate::math::real::Real;
 use crate::network::time::Timetable;
 use crate::network::{Cursor, Mixing, Rounds};
-use crate::problem::oracle::Counts;
+use crate::problem::derivative::Counts;
 use crate::store::bytes::{Reader, Writer};
 
 use super::Node;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::peers::Chapter;
+use super::chapter::Chapter;
 use super::refusal::Refusal;
 use crate::error::Result;
 #[cfg(feature = "mpi")]

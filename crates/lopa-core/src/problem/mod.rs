@@ -9,6 +9,7 @@
 //! counters.
 
 pub mod builtin;
+pub mod derivative;
 pub mod form;
 mod kind;
 pub mod oracle;

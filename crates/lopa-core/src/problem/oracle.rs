@@ -1,9 +1,8 @@
 //! A part of the problem with minibatches and counters: the interface of an algorithm to its node.
 
-use serde::{Deserialize, Serialize};
-
+use super::derivative::{Batches, Counts, Derivative};
 use super::form::Form;
-use super::private::{Derivative, Key, Mechanism, Private, Question};
+use super::private::{Key, Mechanism, Private, Question};
 use super::saga::{self, Saga, Term};
 use super::{Ask, At, Bilevel, Dims, Directions, Minibatches, SingleLevel};
 use crate::error::{Error, Result};
@@ -87,70 +86,6 @@ impl<'a, T> DirectionRequest<'a, T> {
     /// The same with a place for |∇²_θθ ĝ v|.
     pub fn noting(self, hess: Option<&'a mut f64>) -> DirectionRequest<'a, T> {
         DirectionRequest { hess, ..self }
-    }
-}
-
-/// The number of calls of each derivative.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// ∇_θ g.
-    pub grad_theta_g: u64,
-    /// ∇²_θθ g · v.
-    pub hess_g: u64,
-    /// ∇²_xθ g · v.
-    pub cross_g: u64,
-    /// ∇_θ f.
-    pub grad_theta_f: u64,
-    /// ∇_x f.
-    pub grad_x_f: u64,
-    /// ∇_x g.
-    pub grad_x_g: u64,
-    /// Samples these were evaluated on.
-    pub samples: u64,
-}
-
-impl Counts {
-    /// All of them, in the order above.
-    pub fn to_array(self) -> [u64; 7] {
-        let Counts { grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, samples } =
-            self;
-        [grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, samples]
-    }
-
-    /// From all of them, in the order above.
-    pub fn from_array(counts: [u64; 7]) -> Counts {
-        let [grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, samples] = counts;
-        Counts { grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, samples }
-    }
-}
-
-impl std::ops::AddAssign for Counts {
-    fn add_assign(&mut self, other: Counts) {
-        let (ours, theirs) = (self.to_array(), other.to_array());
-        // They may come from a file.
-        *self = Counts::from_array(std::array::from_fn(|at| ours[at].saturating_add(theirs[at])));
-    }
-}
-
-/// Samples per minibatch for each derivative; `None` takes all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Batches {
-    /// For ∇_θ g and ∇_x g.
-    pub grad_g: Option<usize>,
-    /// For ∇²_θθ g · v.
-    pub hess_g: Option<usize>,
-    /// For ∇²_xθ g · v.
-    pub cross_g: Option<usize>,
-    /// For ∇_θ f.
-    pub grad_theta_f: Option<usize>,
-    /// For ∇_x f.
-    pub grad_x_f: Option<usize>,
-}
-
-impl Batches {
-    /// The same size for every derivative.
-    pub fn all(size: Option<usize>) -> Batches {
-        Batches { grad_g: size, hess_g: size, cross_g: size, grad_theta_f: size, grad_x_f: size }
     }
 }
 

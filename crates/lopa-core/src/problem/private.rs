@@ -41,71 +41,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::At;
-use super::oracle::{Batches, Counts};
+use super::derivative::{Batches, Counts, Derivative};
 use crate::math::random::Stream;
 use crate::math::real::Real;
-
-/// One of the derivatives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Derivative {
-    /// ∇_θ g.
-    GradThetaG,
-    /// ∇²_θθ g · v.
-    HessG,
-    /// ∇²_xθ g · v.
-    CrossG,
-    /// ∇_θ f.
-    GradThetaF,
-    /// ∇_x f.
-    GradXF,
-    /// ∇_x g.
-    GradXG,
-}
-
-use Derivative::{CrossG, GradThetaF, GradThetaG, GradXF, GradXG, HessG};
-
-impl Derivative {
-    /// All of them.
-    pub const ALL: [Derivative; 6] = [GradThetaG, HessG, CrossG, GradThetaF, GradXF, GradXG];
-
-    /// Whether it is one of f.
-    pub fn is_outer(self) -> bool {
-        matches!(self, GradThetaF | GradXF)
-    }
-
-    /// Its batch size.
-    pub fn batch(self, batches: Batches) -> Option<usize> {
-        match self {
-            GradThetaG | GradXG => batches.grad_g,
-            HessG => batches.hess_g,
-            CrossG => batches.cross_g,
-            GradThetaF => batches.grad_theta_f,
-            GradXF => batches.grad_x_f,
-        }
-    }
-
-    /// Its calls.
-    pub fn calls(self, mut counts: Counts) -> u64 {
-        *self.counter(&mut counts)
-    }
-
-    /// Counts a call of it on this many samples.
-    pub fn count(self, counts: &mut Counts, samples: u64) {
-        counts.samples += samples;
-        *self.counter(counts) += 1;
-    }
-
-    fn counter(self, counts: &mut Counts) -> &mut u64 {
-        match self {
-            GradThetaG => &mut counts.grad_theta_g,
-            HessG => &mut counts.hess_g,
-            CrossG => &mut counts.cross_g,
-            GradThetaF => &mut counts.grad_theta_f,
-            GradXF => &mut counts.grad_x_f,
-            GradXG => &mut counts.grad_x_g,
-        }
-    }
-}
 
 /// How the functions of a node are made of its rows, if each is a mean over rows of terms that depend on one row each, plus
 /// a term that depends on none; a batch without rows has the last one alone.

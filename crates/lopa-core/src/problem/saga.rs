@@ -17,8 +17,8 @@
 
 use std::ops::Range;
 
-use super::oracle::Batches;
-use super::private::Derivative;
+use super::derivative::Batches;
+use super::derivative::Derivative;
 use super::{At, Bilevel, Dims};
 use crate::math::real::{Real, update};
 use lopa_kernels::{Level, Loop};

@@ -8,7 +8,8 @@ use lopa::engine::device::Program;
 use lopa::network::Mixing;
 use lopa::problem::Bilevel;
 use lopa::problem::builtin::{Local, hyperparameter, representation};
-use lopa::problem::oracle::{Batches, Oracle};
+use lopa::problem::derivative::Batches;
+use lopa::problem::oracle::Oracle;
 use lopa::problem::scope::Scope;
 use serde_json::Value;
 

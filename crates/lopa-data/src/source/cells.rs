@@ -1,12 +1,6 @@
 //! Cells that are not numbers: their kind, their count, and the remedy.
 
-/// Marks of missing values in tables.
-const MISSING: [&str; 8] = ["", "na", "n/a", "nan", "null", "none", "?", "-"];
-
-/// Whether a cell has no value.
-pub fn is_missing(text: &str) -> bool {
-    MISSING.contains(&text.to_ascii_lowercase().as_str())
-}
+use crate::encoding::is_missing;
 
 /// Whether a label has no value; `none` and `-` may be classes.
 pub fn is_unlabelled(text: &str) -> bool {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cells::{ColumnNames, OddCells, is_missing, is_unlabelled};
+use super::cells::{ColumnNames, OddCells, is_unlabelled};
 use super::names::{Names, SEPARATOR};
 use super::raw::{Part, Raw, Table};
 use super::{Where, file, text};
-use crate::encoding::{self, Cell, Encoded};
+use crate::encoding::{self, Cell, Encoded, is_missing};
 use crate::error::{Error, Fault, Result, nearest};
 use crate::params;
 use crate::{ClassName, Columns, Features, Unnamed};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::cells::{is_missing, is_unlabelled};
+use super::cells::is_unlabelled;
 use super::csv::{Column, CsvReader, Header};
 use super::names::Names;
 use super::new::FileFormat;
@@ -11,6 +11,7 @@ use super::npy::Array;
 use super::raw::{Class, Part, Raw, Table};
 use super::{file, idx, libsvm, npz};
 use crate::Features;
+use crate::encoding::is_missing;
 use crate::error::Result;
 use crate::labels::{are_numbers, check_classes};
 use crate::look::{Cells, ColumnLook, LabelLook, Look, MAX_DISTINCT};

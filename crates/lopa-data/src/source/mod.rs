@@ -25,10 +25,10 @@ mod zip;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(super) use cells::{Odd, is_missing};
+pub(super) use cells::Odd;
 pub(super) use file::find;
 pub(super) use look::{RawLook, look_csv, look_raw};
-pub(super) use names::{SEPARATOR, numeral};
+pub(super) use names::SEPARATOR;
 pub use new::{Named, Needed, NewRows, new_rows};
 pub use raw::{Class, Part, Raw, Table, Usual};
 

@@ -1,5 +1,6 @@
 //! Numbers for the names of classes and groups.
 
+use crate::encoding::numeral;
 use std::collections::HashMap;
 
 /// Between the numbers of a row that has several to predict.
@@ -50,15 +51,5 @@ impl Names {
             rank[old] = new as u32;
         }
         (order.iter().map(|&old| self.names[old].clone()).collect(), rank)
-    }
-}
-
-/// A number as a class name: integers without a decimal point; none for NaN and infinities.
-pub fn numeral(number: f64) -> Option<String> {
-    let whole = number.fract() == 0.0 && number.abs() < 2f64.powi(53);
-    match number.is_finite() {
-        true if whole => Some((number as i64).to_string()),
-        true => Some(number.to_string()),
-        false => None,
     }
 }

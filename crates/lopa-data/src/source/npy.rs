@@ -7,11 +7,12 @@
 
 use std::sync::Arc;
 
-use super::names::{Names, SEPARATOR, numeral};
+use super::names::{Names, SEPARATOR};
 use super::npy_header::NpyHeader;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
 use crate::Features;
+use crate::encoding::numeral;
 use crate::error::{Error, Result};
 use crate::params;
 

@@ -82,7 +82,7 @@ fn pairs(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lopa::problem::oracle::Counts;
+    use lopa::problem::derivative::Counts;
     use lopa::run::trace::Row;
 
     fn run(algorithm: &str, seed: u64, points: &[(f64, f64)]) -> Run {

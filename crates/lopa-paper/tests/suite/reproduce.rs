@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use lopa::config::Source;
 use lopa::experiment::{Experiment, open};
 use lopa::folder::{Run, RunReader, Traces, complete};
-use lopa::problem::oracle::Counts;
+use lopa::problem::derivative::Counts;
 use lopa::run::trace::Row;
 use lopa::run::{Context, Listener, Outcome};
 use lopa_paper::reproduce::claims::Topic;

@@ -4,13 +4,10 @@
 //! seeds. It wins only if it does not diverge on other seeds either, nor does its neighbour, whose
 //! searched values are all a quarter larger. Otherwise the next best is tried.
 
-use serde::{Deserialize, Serialize};
-
 use super::Search;
-use super::journal::Trial;
 use super::runner::{Job, Runner, Task};
-use super::space::Candidate;
 use super::spec::Tried;
+use super::trial::{Candidate, Confirmation, Trial};
 use lopa::error::Result;
 
 /// How much larger a neighbour's values are.
@@ -18,40 +15,6 @@ const ABOVE: f64 = 1.25;
 
 /// The most trials of an algorithm that are tested.
 const MOST: usize = 12;
-
-/// The outcome of testing a trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Confirmation {
-    /// The label of the algorithm.
-    pub algorithm: String,
-    /// The number of the trial.
-    pub confirms: usize,
-    /// The seeds: neither those of the trials nor those of the run.
-    pub seeds: Vec<u64>,
-    /// The mean of the metric over these seeds at full length; `None` if a run diverged.
-    pub value: Option<f64>,
-    /// The same for the neighbour; `None` if a run diverged, or if the trial itself did.
-    pub above: Option<f64>,
-    /// Whether the trial is confirmed. A neighbour whose values the algorithm refuses does not
-    /// count against it.
-    pub stands: bool,
-}
-
-impl Confirmation {
-    /// The outcome in words.
-    pub fn says(&self) -> String {
-        let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
-        let seeds = seeds.join(", ");
-        match (self.stands, self.value.is_some(), self.above.is_some()) {
-            (true, _, true) => format!("survives seeds {seeds}, also with steps a quarter larger"),
-            (true, _, false) => format!("survives seeds {seeds}"),
-            (false, false, _) => format!("diverges on at least one of seeds {seeds}"),
-            (false, true, _) => {
-                format!("on the edge: a quarter above it, at least one of seeds {seeds} diverges")
-            }
-        }
-    }
-}
 
 impl Search<'_> {
     /// The best confirmed trial of each algorithm, and all tests. If none is confirmed, the last

@@ -7,35 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::confirm::Confirmation;
-use super::space::Candidate;
+use super::trial::{Confirmation, Found, Trial};
 use lopa::error::{Error, Result};
 use lopa::folder::work::{Ledger, Merge, Next, Unit};
 use lopa_base::store::output;
-
-/// A finished trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    /// The label of the algorithm.
-    pub algorithm: String,
-    /// The stage of successive halving; 0 in other searches.
-    pub rung: usize,
-    /// The number of the trial, from 0.
-    pub trial: usize,
-    /// The values tried.
-    pub params: Candidate,
-    /// The mean of the metric over the seeds; `None` if a run diverged or was refused.
-    pub value: Option<f64>,
-}
-
-/// The step sizes that an algorithm finds itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Found {
-    /// The label of the algorithm.
-    pub algorithm: String,
-    /// The step sizes.
-    pub found: Candidate,
-}
 
 /// A line after the first: the result of a unit.
 #[derive(Deserialize)]

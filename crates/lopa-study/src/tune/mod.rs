@@ -11,13 +11,13 @@ mod moved;
 mod runner;
 mod space;
 mod spec;
+mod trial;
 mod written;
 
-pub use confirm::Confirmation;
-pub use journal::{Found, Journal, Trial};
+pub use journal::Journal;
 pub use moved::Moved;
-pub use space::Candidate;
 pub use spec::{Around, Between, Method, Range, Scale, Tried, TuneSpec};
+pub use trial::{Candidate, Confirmation, Found, Trial};
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,9 +3,9 @@
 
 use serde::Serialize;
 
-use super::journal::Trial;
 use super::space::Space;
 use super::spec::Between;
+use super::trial::Trial;
 use super::{Note, Search};
 
 /// How often ranges move at most.

@@ -5,9 +5,8 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::journal::{Found, Trial};
-use super::space::Candidate;
 use super::spec::{Tried, TuneSpec};
+use super::trial::{Candidate, Found, Trial};
 use lopa::config::Source;
 use lopa::data::Data;
 use lopa::error::{Error, Kind, Result};

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::journal::Trial;
 use super::spec::{Around, Between, Method, Range, Scale, Tried, TuneSpec};
+use super::trial::{Candidate, Trial};
 use lopa::error::{Error, Result};
 use lopa::experiment::AlgorithmSpec;
 use lopa::math::portable::{exp, ln};
 use lopa::math::random::{Purpose, Stream};
-
-/// Values of some parameters.
-pub type Candidate = BTreeMap<String, Tried>;
 
 /// The parameters of an algorithm that are searched, and their ranges.
 pub struct Space {

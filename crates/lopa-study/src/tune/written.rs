@@ -7,8 +7,8 @@ use lopa::experiment::{Experiment, Registries};
 use toml::{Table, Value};
 
 use super::Tuned;
-use super::journal::Trial;
 use super::spec::{Tried, TuneSpec};
+use super::trial::Trial;
 
 /// The text of the tuned file: the provenance of its values, and the values on top of the file that was
 /// searched, which it `extends`. The whole experiment follows instead where there is no such file, or

@@ -8,7 +8,7 @@ use lopa::algorithms::algorithms;
 use lopa::config::Source;
 use lopa::experiment::{Experiment, open};
 use lopa::folder::{Run, Traces};
-use lopa::problem::oracle::Counts;
+use lopa::problem::derivative::Counts;
 use lopa::problem::scope::Scope;
 use lopa::run::trace::{COSTS, Row};
 use lopa::run::{Context, Listener};

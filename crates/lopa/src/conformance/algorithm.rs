@@ -17,7 +17,7 @@ use crate::experiment::Registries;
 use crate::math::real::Real;
 use crate::network::outbox::{Outbox, Round};
 use crate::problem::Dims;
-use crate::problem::oracle::Counts;
+use crate::problem::derivative::Counts;
 use crate::problem::scope::Scope;
 
 /// Puts an algorithm through all checks.

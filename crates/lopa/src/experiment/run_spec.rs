@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::device::CPU;
 use crate::error::Fault;
 use crate::params;
-use crate::problem::oracle::Batches;
+use crate::problem::derivative::Batches;
 
 params! {
     /// How long, on which seeds, measured how.

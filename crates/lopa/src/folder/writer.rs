@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::experiment::{Experiment, PrivacySpec};
 use crate::problem::AnyProblem;
 use crate::run::checkpoint::{self, Checkpoint, State};
-use crate::run::private::{Claim, Reservation, Reserved};
+use crate::run::reserved::{Claim, Reservation, Reserved};
 use crate::run::trace::{Row, Stop};
 use crate::run::{Outcome, Store, World};
 use crate::store::bytes::Hash;

@@ -13,6 +13,7 @@ mod messages;
 pub mod private;
 mod processes;
 mod recorder;
+pub mod reserved;
 pub mod steps;
 mod timed_calls;
 pub mod trace;
@@ -40,8 +41,8 @@ use crate::run::evaluate::{Point, Quartiles};
 use crate::run::trace::{Row, Stop};
 use crate::store::bytes::hex;
 use checkpoint::State;
-use private::{Claim, Reservation, Reserved, no_ledger};
 use processes::{Processes, own_nodes};
+use reserved::{Claim, Reservation, Reserved, no_ledger};
 use world::Job;
 
 /// The environment of a run.

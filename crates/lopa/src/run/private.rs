@@ -5,6 +5,7 @@ use std::ops::Range;
 use sha2::{Digest, Sha256};
 
 use super::processes::Processes;
+use super::reserved::{Claim, Reservation, Reserved, no_ledger};
 use super::{Context, Listener, Setup, Store};
 use crate::algorithms::AnyMethod;
 use crate::algorithms::cost::{Cost, Task};
@@ -14,51 +15,10 @@ use crate::engine::{Node, Transport, anything, block};
 use crate::error::{Error, Kind, Result};
 use crate::experiment::{Experiment, PrivacySpec};
 use crate::math::real::Real;
-use crate::problem::oracle::Counts;
+use crate::problem::derivative::Counts;
 use crate::problem::private::{Key, Mechanism};
 use crate::problem::{Bilevel, Dims};
 use crate::store::bytes::hex;
-
-/// A run's entry in the ledger of its rows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reservation {
-    /// A hash of the experiment, its networks, its data and this version: the same run has the same questions, and hence the
-    /// same noise.
-    pub run: String,
-    /// The experiment's name, for readers of the ledger.
-    pub name: String,
-    /// ε.
-    pub epsilon: f64,
-    /// δ.
-    pub delta: f64,
-}
-
-/// What a ledger answers.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reserved {
-    /// The secret of the rows' owner.
-    pub key: Key,
-    /// What an earlier part of the same run has claimed.
-    pub claim: Claim,
-}
-
-/// The iterations that a peer may have sent something of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Claim {
-    /// All before this one.
-    pub until: u64,
-    /// How many iterations were repeated after a crash, with messages that may have differed.
-    pub repeated: u64,
-}
-
-/// The error of a store without a ledger.
-pub fn no_ledger() -> Error {
-    let message =
-        "`[privacy]` protects rows, and this command keeps no ledger of what they have spent";
-    Error::config("privacy/no-ledger", message)
-        .at("[privacy]")
-        .hint("use `lopa run` or `lopa node`, or simulate the run with `seed` in `[privacy]`")
-}
 
 impl Experiment {
     /// Warns that noise from a known seed protects no row.

@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::problem::oracle::Counts;
+use crate::problem::derivative::Counts;
 
 /// Every cost that is counted, by its name in rows.
 pub const COSTS: [&str; 9] = [

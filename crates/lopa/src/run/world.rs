@@ -6,7 +6,7 @@ use std::ops::Range;
 use lopa_kernels::aligned_rows;
 use rayon::ThreadPool;
 
-use super::private::Reserved;
+use super::reserved::Reserved;
 use super::{Context, Part, judged};
 use crate::algorithms::{AnyMethod, Start};
 use crate::data::partition::{self, Partition, Rows};

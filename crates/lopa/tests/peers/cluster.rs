@@ -11,7 +11,7 @@ use lopa::error::Result;
 use lopa::experiment::Experiment;
 use lopa::problem::private::Key;
 use lopa::run::checkpoint::{Checkpoint, State};
-use lopa::run::private::{Claim, Reservation, Reserved};
+use lopa::run::reserved::{Claim, Reservation, Reserved};
 use lopa::run::{Context, Listener, Outcome, Store};
 
 use super::faulty::{Faults, Faulty, Killed, Tamper, World, seconds};

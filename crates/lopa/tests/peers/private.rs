@@ -4,7 +4,8 @@ use lopa::data::Origin;
 use lopa::error::Result;
 use lopa::experiment::Experiment;
 use lopa::math::random::{Purpose, Stream};
-use lopa::run::private::{Claim, Reservation, Reserved, stretch};
+use lopa::run::private::stretch;
+use lopa::run::reserved::{Claim, Reservation, Reserved};
 use lopa::run::{Context, Outcome, Store};
 
 use super::cluster::{Disk, KEY, Setup, TestPolicy};

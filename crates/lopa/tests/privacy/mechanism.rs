@@ -2,8 +2,9 @@
 
 use lopa::math::random::{Purpose, Stream};
 use lopa::problem::At;
-use lopa::problem::oracle::{Batches, Counts};
-use lopa::problem::private::{Derivative, Key, Mechanism, Private, Question, RowClip, RowSums};
+use lopa::problem::derivative::Derivative;
+use lopa::problem::derivative::{Batches, Counts};
+use lopa::problem::private::{Key, Mechanism, Private, Question, RowClip, RowSums};
 use proptest::prelude::*;
 
 pub const KEY: Key = Key([7; 32]);

@@ -4,7 +4,7 @@ use lopa::config::Source;
 use lopa::data::{Data, Dataset, Features, Scalings};
 use lopa::math::random::{Purpose, Stream};
 use lopa::problem::builtin::problems;
-use lopa::problem::private::Derivative::{self, *};
+use lopa::problem::derivative::Derivative::{self, *};
 use lopa::problem::{At, Bilevel, Setting};
 
 const FEATURES: usize = 4;

@@ -9,7 +9,7 @@ use lopa::experiment::{Experiment, Registries};
 use lopa::folder::ledger::{Ledger, Ledgers};
 use lopa::math::random::{Purpose, Stream};
 use lopa::problem::private::Key;
-use lopa::run::private::{Claim, Reservation, Reserved};
+use lopa::run::reserved::{Claim, Reservation, Reserved};
 use lopa::run::trace::Row;
 use lopa::run::{Context, Outcome, Store};
 

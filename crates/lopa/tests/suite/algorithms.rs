@@ -14,7 +14,8 @@ use lopa::math::real::Real;
 use lopa::network::Mixing;
 use lopa::problem::At;
 use lopa::problem::builtin::quadratic;
-use lopa::problem::oracle::{Batches, Counts, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use lopa::problem::derivative::{Batches, Counts};
+use lopa::problem::oracle::{Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use lopa::problem::scope::Scope;
 
 /// The file of a scope.

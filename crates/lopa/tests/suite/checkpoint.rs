@@ -33,8 +33,7 @@ const NOISY: [&str; 6] = [
 fn read(text: &str, sets: &[&str]) -> Experiment {
     let sets = NOISY.iter().chain(sets).map(|set| set.to_string()).collect();
     let source = Source { sets, ..Source::new("test", text) };
-    Experiment::read(&source, &Registries::default())
-        .unwrap_or_else(|error| panic!("{error}"))
+    Experiment::read(&source, &Registries::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Keeps every state and row of every run; starts runs from states, if it has any.

@@ -7,7 +7,7 @@ use crate::common::bench::*;
 use lopa::algorithms::algorithms;
 use lopa::engine::Simulation;
 use lopa::network::Mixing;
-use lopa::problem::oracle::Counts;
+use lopa::problem::derivative::Counts;
 use serde::Deserialize;
 
 type Vectors = BTreeMap<String, Vec<Vec<f64>>>;

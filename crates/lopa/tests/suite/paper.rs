@@ -8,7 +8,7 @@ use lopa::engine::Simulation;
 use lopa::math::real::Real;
 use lopa::network::outbox::{Outbox, Round};
 use lopa::problem::builtin::quadratic::{self, Coefficients, coefficients};
-use lopa::problem::oracle::Counts;
+use lopa::problem::derivative::Counts;
 
 /// Eight heterogeneous quadratics on a ring, with all samples.
 const RING: &str = "

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use lopa::math::real::{Real, cast, norm};
-use lopa::problem::oracle::{Batches, Oracle, SIGMA1, XI1};
+use lopa::problem::derivative::Batches;
+use lopa::problem::oracle::{Oracle, SIGMA1, XI1};
 use lopa::problem::{At, Bilevel, Dims};
 use serde::Deserialize;
 

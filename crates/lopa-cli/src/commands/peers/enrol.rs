@@ -10,40 +10,17 @@ use lopa::data::{Columns, Data, Where};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::{Experiment, Registries};
 use lopa::run::Context;
-use lopa_base::store::bytes::Hash;
 use lopa_base::store::limits::read_text;
 use lopa_base::store::{limits, output as files};
 use lopa_peers::{Invite, Key, Member, Reply, Roster, check_names};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
+use super::agreed::{EXPERIMENT, digest, fits, graphs, key_file, same_experiment};
 use super::args::{InviteArgs, JoinArgs, RosterAcceptArgs};
-use super::node::{common, fits, graphs};
 use crate::args::FileArgs;
 use crate::commands::source::{read_experiment, source};
 use crate::output::Output;
 use crate::program::Program;
-
-/// The file of an experiment beside its roster, unless another is named.
-pub const EXPERIMENT: &str = "experiment.toml";
-
-/// The digest of an experiment in a signed roster: all settings that must be the same at every node.
-pub fn digest(experiment: &Experiment) -> Hash {
-    let text = toml::to_string(&common(experiment)).expect("a table is TOML");
-    Sha256::digest(text).into()
-}
-
-/// Fails if a roster is signed for another experiment.
-pub fn same_experiment(roster: &Roster, experiment: &Experiment) -> Result<()> {
-    match &roster.seal {
-        Some(seal) if seal.experiment != digest(experiment) => {
-            let message = format!("`{}` signed the roster for another experiment", seal.organiser);
-            Err(Error::new(Kind::Refused, "roster/other-experiment", message)
-                .hint("use the experiment of the invitation, without --set or --seed"))
-        }
-        _ => Ok(()),
-    }
-}
 
 pub fn invite(args: &InviteArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
@@ -217,11 +194,6 @@ fn save_roster(path: &Path, roster: &Roster) -> Result<()> {
         }
     }
     roster.write(path)
-}
-
-/// The file of a node's key: given, or named after the node.
-pub fn key_file(given: Option<&Path>, name: &str) -> PathBuf {
-    given.map_or_else(|| PathBuf::from(format!("{name}.key")), Path::to_path_buf)
 }
 
 /// The key in a file, which is made if it is missing.

@@ -12,17 +12,16 @@ use lopa::engine::{FileJournal, Note, Peers, Policy, Settings};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::{RunFolder, Status};
-use lopa::network::{self, Graph};
+use lopa::network::Graph;
 use lopa::run::{Outcome, Store};
 use lopa_base::store::bytes::Hash;
 use lopa_peers::{Iroh, Key, Keys, Level, Log, Member, Met, Neighbour, Place, Roster, Terms};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use toml::Table;
 
+use super::agreed::{EXPERIMENT, common, fits, graphs, key_file, same_experiment};
 use super::args::{Lost, NodeArgs};
 use super::check::check;
-use super::enrol::{EXPERIMENT, key_file, same_experiment};
 use super::status::now;
 use super::watch::{Followed, Watch, started};
 use crate::args::{ExperimentArgs, Resume, ThreadArgs};
@@ -272,37 +271,6 @@ fn member(
     checked().map_err(|error| error.at(args.roster.display().to_string()))
 }
 
-/// The graphs of all seeds.
-pub fn graphs(experiment: &Experiment) -> Result<Vec<Graph>> {
-    let spec = &experiment.network;
-    let graph = |&seed: &u64| {
-        let seed = spec.seed.unwrap_or(seed);
-        let built = network::build(&spec.graph, &spec.weights, spec.nodes, seed);
-        built.map(|(graph, _)| graph).map_err(|error| error.at("[network]"))
-    };
-    experiment.run.seeds.iter().map(graph).collect()
-}
-
-/// Whether a roster can run an experiment on its graphs.
-pub fn fits(roster: &Roster, experiment: &Experiment, graphs: &[Graph]) -> Result<()> {
-    same_names(roster, experiment)?;
-    graphs.iter().try_for_each(|graph| roster.allows(graph))
-}
-
-/// Where each node has its own data file, the files carry the names of the roster.
-fn same_names(roster: &Roster, experiment: &Experiment) -> Result<()> {
-    let named = experiment.data.as_ref().and_then(|data| data.preparation.nodes.as_ref());
-    let members: Vec<&String> = roster.members.iter().map(|member| &member.name).collect();
-    match named {
-        Some(named) if named.iter().collect::<Vec<_>>() != members => {
-            let message = "the data's `nodes` differ from the roster's, or are in another order";
-            Err(Error::config("roster/other-nodes", message)
-                .hint("give both the same names in the same order"))
-        }
-        _ => Ok(()),
-    }
-}
-
 fn settings(args: &NodeArgs, name: &str) -> Result<Settings> {
     let seconds = |value: f64, flag: &str| {
         let sound = Duration::try_from_secs_f64(value).ok().filter(|_| value > 0.0);
@@ -398,13 +366,6 @@ fn listen(args: &NodeArgs, member: &Member) -> Result<SocketAddr> {
                 .hint("for example `--listen 0.0.0.0:4800`")
         }),
     }
-}
-
-/// The settings that must be the same at every node, as a table.
-pub fn common(experiment: &Experiment) -> Table {
-    let mut table = experiment.resolved();
-    table.remove("checkpoint");
-    table
 }
 
 fn keys(experiment: &Experiment) -> Keys {

@@ -7,9 +7,9 @@ use lopa::network::Graph;
 use lopa_peers::{Member, Roster};
 use serde_json::{Value, json};
 
+use super::agreed::{fits, graphs, same_experiment};
 use super::args::{RosterAddArgs, RosterCheckArgs, RosterCommand, RosterRelayArgs};
-use super::enrol::{accept, announce, resign, same_experiment};
-use super::node::{fits, graphs};
+use super::enrol::{accept, announce, resign};
 use crate::args::FileArgs;
 use crate::commands::source::{read_experiment, source};
 use crate::output::Output;

@@ -19,14 +19,13 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::agreement::{
-    Agreement, Back, Ballot, Chapter, Judgement, Known, Outcome, Position, Statement,
-};
+use super::agreement::{Agreement, Ballot, Judgement, Known, Outcome, Statement};
 use super::ended::word as ended_word;
 use super::frame::{Frame, FrameResult, Kind as FrameKind, author, run_id};
 use super::settings::{Note, Policy};
 use super::status::END;
 use super::{Peers, Place};
+use crate::engine::chapter::{Back, Chapter, Position};
 use crate::engine::refusal::Refusal;
 use crate::engine::wire::Wire;
 use crate::error::{Error, Kind, Result};

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::agreement::Chapter;
 use super::chapters::NEXT;
 use super::decisions::Run;
 use super::journal::{Turn, last_start, start_record};
@@ -10,6 +9,7 @@ use super::link::{Link, WINDOW};
 use super::settings::Policy;
 use super::status::END;
 use super::{Broadcasts, Ended, Peers};
+use crate::engine::chapter::Chapter;
 use crate::engine::transport::{Begin, Independent, Round};
 use crate::engine::wire::Wire;
 use crate::error::{Error, Kind, Result};

@@ -61,7 +61,6 @@ mod settings;
 mod status;
 
 use super::refusal::Refusal;
-pub use agreement::{Back, Chapter, Position};
 pub use chapters::NEXT as NEXT_CHAPTER;
 pub(crate) use frame::is_finite;
 pub use frame::{Frame, Kind as FrameKind, Place};

@@ -19,7 +19,7 @@
 
 use std::cmp::Ordering;
 
-use super::loss::Goal;
+use super::goal::Goal;
 use crate::math::real::Real;
 
 /// The risk sets of a batch, as scratch memory.

@@ -12,10 +12,10 @@
 
 use std::ops::Range;
 
+use super::goal::Goals;
 use super::linear::Linear;
 use super::local::{draws, training};
 use super::loss::{LossKeys, LossName, sigmoid};
-use super::losses::Goals;
 use super::weighted::{self, Weighted, Weighting};
 use super::{Local, Scale};
 use crate::data::Target;

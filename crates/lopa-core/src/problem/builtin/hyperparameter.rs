@@ -29,9 +29,9 @@ use crate::math::portable::{exp, ln};
 use crate::math::random::Stream;
 use crate::math::real::{Real, dot, norm, update};
 use crate::math::{number, written};
+use crate::problem::derivative::Derivative::{GradThetaF, GradThetaG, HessG};
 use crate::problem::form::Form;
 use crate::problem::predictor::Predictor;
-use crate::problem::private::Derivative::{GradThetaF, GradThetaG, HessG};
 use crate::problem::private::RowSums;
 use crate::problem::{
     At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, Shortcuts, SingleLevel,

@@ -9,7 +9,8 @@
 
 use super::affine::{Affine, Rows};
 use super::cox::RiskSets;
-use super::loss::{Goal, Loss};
+use super::goal::Goal;
+use super::loss::Loss;
 use crate::math::real::{Real, dot};
 use crate::problem::predictor::Layer;
 

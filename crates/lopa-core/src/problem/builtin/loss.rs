@@ -13,6 +13,7 @@
 use lopa_kernels::Level;
 
 use super::cox::RiskSets;
+use super::goal::Goal;
 use crate::choices;
 use crate::data::Target;
 use crate::error::{Error, Fault, Result};
@@ -107,45 +108,6 @@ impl LossKeys {
 /// The error for a loss that does not fit the target or the problem.
 pub(super) fn unfit(message: String, hint: &str) -> Error {
     Error::config("config/unfit-loss", message).hint(hint)
-}
-
-/// What an example is trained on.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Goal<'a, T> {
-    /// The number of its class.
-    Class(u32),
-    /// A number for each output.
-    Numbers(&'a [T]),
-}
-
-impl<'a, T> Goal<'a, T> {
-    /// The class; 0 if the goal has none.
-    fn class(self) -> u32 {
-        match self {
-            Goal::Class(class) => class,
-            Goal::Numbers(_) => 0,
-        }
-    }
-
-    /// The time, where the goal is a time and an event.
-    pub(super) fn time(self) -> Option<&'a T> {
-        self.numbers().first()
-    }
-
-    /// The numbers; none if the goal is a class.
-    fn numbers(self) -> &'a [T] {
-        match self {
-            Goal::Class(_) => &[],
-            Goal::Numbers(numbers) => numbers,
-        }
-    }
-}
-
-impl<T: Real> Goal<'_, T> {
-    /// Whether an event was seen, where the goal is a time and an event.
-    pub(super) fn event(self) -> bool {
-        self.numbers().get(1).is_some_and(|&event| event > half())
-    }
 }
 
 /// A loss with its parameters.

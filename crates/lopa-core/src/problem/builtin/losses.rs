@@ -1,7 +1,7 @@
 //! The data term of f_i or g_i: c · mean over samples of w_e ℓ_e.
 
 use super::affine::Batch;
-use super::loss::Goal;
+use super::goal::{Goal, Goals};
 use crate::data::Samples;
 use crate::math::real::Real;
 use crate::problem::form::Term;
@@ -15,44 +15,6 @@ pub struct Losses<T> {
     pub goals: Goals<T>,
     /// The factor of the mean.
     pub c: f64,
-}
-
-/// What each of some samples is trained on.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Goals<T> {
-    /// The number of its class.
-    Classes(Vec<u32>),
-    /// A number for each output, sample by sample.
-    Numbers {
-        /// Numbers of a sample.
-        outputs: usize,
-        /// samples × outputs entries.
-        values: Vec<T>,
-    },
-}
-
-impl<T: Real> Goals<T> {
-    /// The true ones.
-    pub fn of(samples: &Samples<T>) -> Goals<T> {
-        let all = 0..samples.len() as u32;
-        match samples.outputs() {
-            0 => Goals::Classes(all.map(|j| samples.label(j)).collect()),
-            outputs => {
-                let values = all.flat_map(|j| samples.target(j)).map(|&value| T::of(value));
-                Goals::Numbers { outputs, values: values.collect() }
-            }
-        }
-    }
-
-    /// What sample e is trained on.
-    pub fn at(&self, e: usize) -> Goal<'_, T> {
-        match self {
-            Goals::Classes(classes) => Goal::Class(classes[e]),
-            Goals::Numbers { outputs, values } => {
-                Goal::Numbers(&values[e * outputs..(e + 1) * outputs])
-            }
-        }
-    }
 }
 
 impl<T: Real> Losses<T> {

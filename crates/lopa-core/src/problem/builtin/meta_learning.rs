@@ -18,9 +18,10 @@
 use std::ops::Range;
 
 use super::affine::Affine;
+use super::goal::Goal;
 use super::linear::Linear;
 use super::local::cut;
-use super::loss::{Goal, LossKeys, LossName, unfit};
+use super::loss::{LossKeys, LossName, unfit};
 use super::losses::Losses;
 use super::{Local, Scale, data};
 use crate::data::{Samples, Target};

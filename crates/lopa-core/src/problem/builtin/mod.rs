@@ -4,6 +4,7 @@
 
 pub mod affine;
 pub mod cox;
+pub mod goal;
 pub mod hidden;
 pub mod hyper_cleaning;
 pub mod hyperparameter;

@@ -25,9 +25,10 @@ use crate::math::random::Stream;
 use crate::math::real::{Real, axpy, dot, norm, update};
 use crate::math::scratch::lent;
 use crate::params;
+use crate::problem::derivative::Derivative;
 use crate::problem::form::Form;
 use crate::problem::predictor::Predictor;
-use crate::problem::private::{Derivative, RowSums};
+use crate::problem::private::RowSums;
 use crate::problem::{
     At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, SingleLevel, Trains,
 };

@@ -26,7 +26,7 @@ use lopa::config::Choice;
 use lopa::math::parallel;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::dot;
-use lopa::problem::oracle::Batches;
+use lopa::problem::derivative::Batches;
 use lopa::problem::{AnyProblem, Bilevel, Setting};
 use lopa::run::Setup;
 use lopa::run::evaluate::exact::solve;

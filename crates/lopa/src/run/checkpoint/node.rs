@@ -2,7 +2,7 @@
 
 use crate::engine::Node;
 use crate::math::real::Real;
-use crate::problem::oracle::Counts;
+use crate::problem::derivative::Counts;
 use crate::problem::private::RowClip;
 use crate::store::bytes::{Hash, Reader, Writer};
 

@@ -4,7 +4,7 @@ use super::Processes;
 use crate::engine::{Cluster, Expect};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
-use crate::problem::oracle::Counts;
+use crate::problem::derivative::Counts;
 use crate::run::clock::Clock;
 use crate::run::trace::Row;
 

@@ -14,7 +14,7 @@ use crate::engine::{Chapter, Node, Progress, Refusal, Transport};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
 use crate::problem::At;
-use crate::problem::oracle::Counts;
+use crate::problem::derivative::Counts;
 use crate::problem::scope::Scope;
 use crate::run::checkpoint::{self, State};
 use crate::run::ending::Ending;

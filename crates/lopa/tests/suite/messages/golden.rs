@@ -4,7 +4,8 @@
 use lopa::algorithms::{Start, algorithms};
 use lopa::engine::messages::{Compress, Messages, Rules, compressors};
 use lopa::engine::{Node, Simulation};
-use lopa::problem::oracle::{Batches, Oracle};
+use lopa::problem::derivative::Batches;
+use lopa::problem::oracle::Oracle;
 use lopa::problem::scope::Scope;
 use serde_json::Value;
 use toml::Table;
