@@ -470,8 +470,9 @@ proptest! {
     #[test]
     fn logistic_losses_are_stable(z in -1e4f64..1e4, label in 0u32..2) {
         use lopa::problem::builtin::affine::{Affine, Table};
+        use lopa::problem::builtin::goal::Goal;
         use lopa::problem::builtin::linear::Linear;
-        use lopa::problem::builtin::loss::{Goal, Loss};
+        use lopa::problem::builtin::loss::Loss;
         let goal = Goal::Class(label);
         let loss = |z: &[f64], _| match z {
             [_] => Loss::Logistic.value(z, goal),
