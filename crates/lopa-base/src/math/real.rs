@@ -254,11 +254,16 @@ impl<T: Real, const N: usize, F: Fn(T, [T; N]) -> T> Loop for Update<'_, T, N, F
             let (heads, rest) = with[n][..length].as_chunks();
             (heads_with[n], tails[n]) = (heads, &rest[..tail.len()]);
         }
-        // Results go to a separate buffer: without aliasing the compiler vectorises the loop.
-        let mut new = [T::zero(); CHUNK];
+        // Results go to a separate buffer, and what is read has no check in the loop: else the compiler may
+        // not vectorise it.
+        let (mut new, zeros) = ([T::zero(); CHUNK], [T::zero(); CHUNK]);
         for (k, head) in heads.iter_mut().enumerate() {
+            let mut chunks = [&zeros; N];
+            for n in 0..N {
+                chunks[n] = &heads_with[n][k];
+            }
             for i in 0..CHUNK {
-                new[i] = f(head[i], each(|n| heads_with[n][k][i]));
+                new[i] = f(head[i], each(|n| chunks[n][i]));
             }
             *head = new;
         }
@@ -321,12 +326,20 @@ pub fn norm<T: Real>(a: &[T]) -> f64 {
 /// The largest |entry|, in double precision; NaN if an entry is NaN.
 pub fn largest<T: Real>(a: &[T]) -> f64 {
     // A comparison ignores NaN; 0 · value does not.
-    let (mut most, mut sum) = (T::zero(), T::zero());
-    for &value in a {
-        most = if value.abs() > most { value.abs() } else { most };
-        sum += value * T::zero();
+    let (mut most, mut sum) = ([T::zero(); 16], [T::zero(); 16]);
+    let mut look = |l: usize, value: T| {
+        most[l] = if value.abs() > most[l] { value.abs() } else { most[l] };
+        sum[l] += value * T::zero();
+    };
+    let (heads, tail) = a.as_chunks::<16>();
+    for head in heads {
+        for l in 0..16 {
+            look(l, head[l]);
+        }
     }
-    if sum.is_nan() { f64::NAN } else { most.to_f64() }
+    tail.iter().for_each(|&value| look(0, value));
+    let most = most.into_iter().fold(T::zero(), T::max);
+    if sum.iter().any(|sum| sum.is_nan()) { f64::NAN } else { most.to_f64() }
 }
 
 /// `y ← y + a x`.
