@@ -254,7 +254,7 @@ impl<T: Real, const N: usize, F: Fn(T, [T; N]) -> T> Loop for Update<'_, T, N, F
             let (heads, rest) = with[n][..length].as_chunks();
             (heads_with[n], tails[n]) = (heads, &rest[..tail.len()]);
         }
-        // Results go to a separate buffer, and what is read has no check in the loop: else the compiler may
+        // Results go to a separate buffer, and reads need no check in the inner loop: otherwise the compiler may
         // not vectorise it.
         let (mut new, zeros) = ([T::zero(); CHUNK], [T::zero(); CHUNK]);
         for (k, head) in heads.iter_mut().enumerate() {

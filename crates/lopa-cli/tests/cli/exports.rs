@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::program::{Folder, QUADRATIC};
+use crate::program::{Folder, QUADRATIC, send_signal};
 
 fn run() -> (Folder, String) {
     let folder = Folder::with(&[("q.toml", QUADRATIC)]);
@@ -122,6 +122,6 @@ fn a_live_report_follows_a_run_until_it_is_stopped() {
     assert!(get(own, "/etc/passwd", own).starts_with("HTTP/1.1 404 "));
     assert!(get(own, "/", "evil.example").starts_with("HTTP/1.1 403 "));
 
-    Command::new("kill").args(["-INT", &server.0.id().to_string()]).status().unwrap();
+    send_signal(&server.0, "-INT");
     assert_eq!(server.0.wait().unwrap().code(), Some(0), "Ctrl-C is how it ends");
 }

@@ -266,15 +266,14 @@ fn wide() -> String {
 #[test]
 fn a_signal_ends_the_search_and_leaves_a_file() {
     use std::io::{BufRead, BufReader};
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let folder = Folder::with(&[("wide.libsvm", &wide())]);
         let mut program = folder.program(&["init", "--data", "wide.libsvm", "--seconds", "600"]);
         let mut child = program.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         said.by_ref().map(Result::unwrap).find(|line| line.contains("trying it")).unwrap();
-        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+        crate::program::send_signal(&child, signal);
         let rest: Vec<String> = said.map(Result::unwrap).collect();
         assert_eq!(child.wait().unwrap().code(), Some(code), "{rest:?}");
         assert!(rest.iter().any(|line| line.contains("interrupted: ")), "{rest:?}");

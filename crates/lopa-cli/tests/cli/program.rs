@@ -1,10 +1,16 @@
 //! Runs the program in a temporary folder.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// Sends a signal, such as `-TERM`.
+pub fn send_signal(child: &Child, signal: &str) {
+    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
 
 /// Four small quadratics on a ring.
 pub const QUADRATIC: &str = r#"schema = 1

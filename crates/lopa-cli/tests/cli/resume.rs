@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::program::Folder;
+use crate::program::{Folder, send_signal};
 
 /// Algorithms with different kinds of state.
 const EXPERIMENT: &str = r#"schema = 1
@@ -86,11 +86,6 @@ fn spawn(folder: &Folder, more: &[&str]) -> Child {
     folder.program(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn send(child: &Child, signal: &str) {
-    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-}
-
 /// Run folders, by name.
 fn runs(folder: &Folder) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder.path().join("runs")).into_iter().flatten();
@@ -116,7 +111,7 @@ fn stopped(folder: &Folder, signal: &str, more: &[&str]) -> i32 {
         assert!(child.try_wait().unwrap().is_none(), "the run ended by itself");
         std::thread::sleep(Duration::from_millis(2));
     }
-    send(&child, signal);
+    send_signal(&child, signal);
     let output = child.wait_with_output().unwrap();
     output.status.code().unwrap_or(-1)
 }
@@ -173,7 +168,7 @@ fn a_stopped_run_resumes_where_it_was() {
             assert!(child.try_wait().unwrap().is_none(), "the run ended by itself");
             std::thread::sleep(Duration::from_millis(1));
         }
-        send(&child, signal);
+        send_signal(&child, signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code));
         assert!(String::from_utf8_lossy(&output.stderr).contains("run the same command to resume"));
@@ -292,7 +287,7 @@ fn a_second_signal_ends_at_once() {
     while runs(&folder).is_empty() {
         std::thread::sleep(Duration::from_millis(2));
     }
-    send(&child, "-TERM");
+    send_signal(&child, "-TERM");
     // It may have ended already.
     let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).output().unwrap();
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(143));

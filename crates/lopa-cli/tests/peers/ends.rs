@@ -1,8 +1,9 @@
 //! How nodes end that are stopped, left alone or refused.
 
-use std::process::{Child, Command, Output};
+use std::process::{Child, Output};
 use std::time::Duration;
 
+use crate::program::send_signal;
 use crate::trio::{NAMES, QUADRATIC, Trio, text};
 
 /// Long enough to be stopped in the middle.
@@ -24,11 +25,6 @@ fn start_all(trio: &Trio, more: &[&str]) -> [Child; 3] {
     nodes
 }
 
-fn terminate(node: &Child) {
-    let sent = Command::new("kill").args(["-TERM", &node.id().to_string()]).status();
-    assert!(sent.unwrap().success());
-}
-
 fn ends(node: Child, code: i32, says: &str) -> Output {
     let output = node.wait_with_output().unwrap();
     let said = text(&output) + &String::from_utf8_lossy(&output.stdout);
@@ -43,7 +39,7 @@ fn a_stopped_node_resumes_later_and_the_others_wait() {
     let trio = Trio::new(QUADRATIC);
     let want = trio.alone(&some);
     let [alice, bob, carol] = start_all(&trio, &some);
-    terminate(&bob);
+    send_signal(&bob, "-TERM");
     ends(bob, 143, "run the same command to resume");
     let bob = trio.start("bob", &some);
     for (name, node) in NAMES.iter().zip([alice, bob, carol]) {
@@ -71,7 +67,7 @@ fn nodes_left_alone_end_with_6_and_can_resume() {
     let trio = Trio::new(QUADRATIC);
     let stop = [&LONG[..], &["--policy", "stop"]].concat();
     let [alice, bob, carol] = start_all(&trio, &stop);
-    terminate(&bob);
+    send_signal(&bob, "-TERM");
     ends(bob, 143, "");
     ends(alice, 6, "peers/lost");
     ends(carol, 6, "node 1");
@@ -190,7 +186,7 @@ fn an_unknown_key_is_refused() {
     let bob = trio.folder.program(&[&args[..], &["--deadline", "3"]].concat()).output().unwrap();
     assert_eq!(bob.status.code(), Some(7), "{}", text(&bob));
     assert!(text(&bob).contains("alice does not know our key"), "{}", text(&bob));
-    terminate(&alice);
+    send_signal(&alice, "-TERM");
     let alice = alice.wait_with_output().unwrap();
     assert_eq!(alice.status.code(), Some(143));
     let stranger = format!("{} is not a neighbour's key", new.trim());

@@ -1,10 +1,10 @@
 //! `--policy leave`: one of three is killed, for good or not, the others finish, with it or without, and every file says so.
 
-use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::program::send_signal;
 use crate::trio::{NAMES, QUADRATIC, Trio, text};
 
 const LEAVE: [&str; 4] = ["--policy", "leave", "--silence", "6"];
@@ -25,12 +25,6 @@ fn wait_for(trio: &Trio, name: &str, wanted: impl Fn(&Value) -> bool) {
         assert!(start.elapsed() < Duration::from_secs(60), "{}{}", done.stdout, done.stderr);
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-/// Stops a process, or lets it continue.
-fn signal(node: &Child, signal: &str) {
-    let done = Command::new("kill").args([signal, &node.id().to_string()]).status().unwrap();
-    assert!(done.success());
 }
 
 /// The patients of three hospitals, as the program has them.
@@ -182,7 +176,7 @@ fn a_node_that_was_killed_and_left_out_comes_back_and_all_finish_alike() {
     wait_for(&trio, "alice", left);
     let [alice, bob, _] = nodes;
     // Bob sleeps until carol has asked: else the two could be done before.
-    signal(&bob, "-STOP");
+    send_signal(&bob, "-STOP");
     let log = trio.folder.path().join("carol.log");
     let log_file = std::fs::File::create(&log).unwrap();
     let mut carol = trio.node("carol", &LEAVE).stderr(log_file).spawn().unwrap();
@@ -191,7 +185,7 @@ fn a_node_that_was_killed_and_left_out_comes_back_and_all_finish_alike() {
         assert!(ended.is_none(), "{}", std::fs::read_to_string(&log).unwrap());
         std::thread::sleep(Duration::from_millis(20));
     }
-    signal(&bob, "-CONT");
+    send_signal(&bob, "-CONT");
     let mut outputs = [alice, bob, carol].map(|node| node.wait_with_output().unwrap());
     outputs[2].stderr = std::fs::read(&log).unwrap();
     let mut digests = Vec::new();

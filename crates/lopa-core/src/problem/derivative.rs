@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use Derivative::{CrossG, GradThetaF, GradThetaG, GradXF, GradXG, HessG};
+
 /// One of the derivatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Derivative {
@@ -18,8 +20,6 @@ pub enum Derivative {
     /// ∇_x g.
     GradXG,
 }
-
-use Derivative::{CrossG, GradThetaF, GradThetaG, GradXF, GradXG, HessG};
 
 impl Derivative {
     /// All of them.
