@@ -39,7 +39,8 @@ def measured(lopa, split, data, out):
 
 
 def spread(values):
-    return f"{100 * statistics.mean(values):.2f} ± {100 * statistics.stdev(values):.2f}"
+    mean = f"{100 * statistics.mean(values):.2f}"
+    return f"{mean} ± {100 * statistics.stdev(values):.2f}" if len(values) > 1 else mean
 
 
 def table(rows, published):
@@ -75,6 +76,13 @@ def table(rows, published):
     return "\n".join(head + [line for _, line in sorted(lines)] + end)
 
 
+def between(page, mark, text):
+    """The page with this text between the marks."""
+    start, end = f"<!-- {mark} -->", f"<!-- end {mark} -->"
+    before, rest = page.split(start)
+    return f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}"
+
+
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("lopa")
@@ -84,9 +92,7 @@ def main():
     page = PAGE.read_text()
     for split, published in PUBLISHED.items():
         text = table(measured(given.lopa, split, given.data, given.out), published)
-        start, end = f"<!-- fashion-{split} -->", f"<!-- end fashion-{split} -->"
-        before, rest = page.split(start)
-        page = f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}"
+        page = between(page, f"fashion-{split}", text)
         print(text, "\n")
     PAGE.write_text(page)
 

@@ -1,6 +1,6 @@
 """Runs lopa and its peers alternately, checks that they agree, prints a table of ratios.
 
-usage: compare.py OURS DATA [CASE…]
+usage: compare.py OURS DATA [CASE…]      the case `shapes` stands for `representation` in other shapes
 """
 
 import importlib.util
@@ -15,6 +15,13 @@ CASES = [
     "hyperparameter-mnist01",
     "hyperparameter-covtype",
     "hyperparameter-cifar",
+]
+SHAPES = [
+    "mnist-64-128",
+    "mnist-200-256",
+    "mnist-standardised-64-128",
+    "cifar-128-64",
+    "covtype-64-256",
 ]
 PEERS = [peer for peer in ("numpy", "torch", "jax") if importlib.util.find_spec(peer)]
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
@@ -57,7 +64,7 @@ def rates(ours, case, folder, precision):
 
 def main(ours, data, *chosen):
     table = []
-    for case in chosen or CASES:
+    for case in SHAPES if chosen == ("shapes",) else chosen or CASES:
         folder = pathlib.Path(data) / case
         print(case, flush=True)
         if not (folder / "few" / "v").exists():

@@ -1,4 +1,4 @@
-//! The four problems of the comparison with other implementations.
+//! The problems of the comparison with other implementations.
 
 use std::path::Path;
 
@@ -65,9 +65,51 @@ pub const CASES: &[Case] = &[
     },
 ];
 
+/// `representation` in other shapes than that of the comparison: hidden units, then samples of a minibatch.
+pub const SHAPES: &[Case] = &[
+    Case {
+        name: "mnist-64-128",
+        batch: 128,
+        problem: "name = 'representation', hidden = [64], ridge = 0.52",
+        ..CASES[0]
+    },
+    Case {
+        name: "mnist-200-256",
+        batch: 256,
+        problem: "name = 'representation', hidden = [200], ridge = 0.52",
+        ..CASES[0]
+    },
+    Case {
+        name: "mnist-standardised-64-128",
+        batch: 128,
+        problem: "name = 'representation', hidden = [64], ridge = 0.52",
+        data: "name = 'mnist', scaling = 'standardise'",
+        stand_in: "name = 'blobs', rows = 20000, features = 784, centres = 10, sparsity = 0.81, scaling = 'standardise'",
+        ..CASES[0]
+    },
+    Case {
+        name: "cifar-128-64",
+        batch: 64,
+        problem: "name = 'representation', hidden = [128], ridge = 0.52",
+        data: "name = 'cifar10'",
+        stand_in: "name = 'blobs', rows = 10000, features = 3072, centres = 10",
+        folder: "cifar10",
+        ..CASES[0]
+    },
+    Case {
+        name: "covtype-64-256",
+        batch: 256,
+        problem: "name = 'representation', hidden = [64], ridge = 0.52",
+        data: "name = 'covtype', samples = 100000",
+        stand_in: "name = 'blobs', rows = 100000, features = 54, centres = 7, sparsity = 0.78",
+        folder: "covtype",
+        ..CASES[0]
+    },
+];
+
 /// The case of that name.
 pub fn find(name: &str) -> &'static Case {
-    CASES.iter().find(|case| case.name == name).unwrap_or_else(|| panic!("no case {name}"))
+    CASES.iter().chain(SHAPES).find(|case| case.name == name).unwrap_or_else(|| panic!("no case {name}"))
 }
 
 impl Case {
