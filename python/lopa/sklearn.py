@@ -356,7 +356,7 @@ class PersonalizedClassifier(_Classifier):
     a classifier on top of them for each silo (theta).
 
     hidden: units of each hidden layer.
-    activation: `tanh` or `sigmoid`.
+    activation: `tanh`, `sigmoid` or `relu`.
     ridge: the strength of the ridge on the heads.
     scaling: `standardise`, `unit` (divided by the largest value), `log`, `row`, `tf-idf` or `none`; by
         default `standardise`, and `unit` for sparse rows.
@@ -485,7 +485,7 @@ class PersonalizedRegressor(_Regressor):
     a linear model on top of them for each silo (theta), for one number or several.
 
     hidden: units of each hidden layer.
-    activation: `tanh` or `sigmoid`.
+    activation: `tanh`, `sigmoid` or `relu`.
     ridge: the strength of the ridge on the heads.
     loss: `squared`, or `huber` for targets with outliers.
     scaling: `standardise`, `unit` (divided by the largest value), `log`, `row`, `tf-idf` or `none`; by

@@ -93,14 +93,15 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Useful arithmetic of the two large products of `representation`, and the bytes of ten arrays as large as x, which
+/// Useful arithmetic of the two large products of `representation` with one hidden layer, and the bytes of ten arrays as large as x, which
 /// LoPA-GT reads or writes, per second.
 fn rates(nodes: &[Node<f32>], batches: Batches, speed: f64) -> String {
     let Batches { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f } = batches;
     let sizes = [grad_g, hess_g, grad_theta_f, cross_g, grad_x_f].map(|size| size.unwrap_or(0));
-    let Ok(Form::Layer { inner, units, .. }) = nodes[0].oracle.form() else {
+    let Ok(Form::Layers { inner, units, .. }) = nodes[0].oracle.form() else {
         return String::new();
     };
+    let &[units] = &units[..] else { return String::new() };
     // Two more for the minibatches that s depends on.
     let rows = sizes.iter().sum::<usize>() + sizes[3..].iter().sum::<usize>();
     let weights = ((inner.samples.cols() + 1) * units * nodes.len()) as f64;

@@ -6,14 +6,24 @@
 
 enum { XI1, XI2, XI3, SIGMA1, SIGMA2 };
 
+enum { SIGMOID, TANH, RELU };             // `tanh` of Common: what hidden units compute
+enum { SOFTMAX, LOGISTIC, SQUARED, HUBER }; // losses
+enum { PER_ROW, PER_GROUP, PER_COLUMN, PER_SAMPLE }; // what x of a linear model has an entry for
+
 // Everything that a kernel needs; src/job.rs has the same fields in the same order. Rows of the table are `stride` apart, a
-// multiple of 4.
+// multiple of 4. Of several hidden layers, each has a job of its own: `features` are its inputs, `units` its outputs, and
+// its weights start at `offset` in x.
 template <class T> struct Job : Common<T> {
     const T *shift; // as long as a row
     T *hidden, *slopes, *errors;
     const T *A, *B, *c, *D, *e, *R, *q, *noise_a, *noise_b, *gamma, *phi, *chi;
     T *rest; // D theta - e
-    T unit, ridge;
+    const T *targets;          // of each row of the table: `classes` numbers
+    const T *below;            // activations of the layer below
+    T *pulled;                 // errors of the layer below
+    const u32 *group, *groups; // the group of each row of theta; where each group starts
+    T unit, ridge, delta;
+    u32 loss, per, bias, offset; // offset: with PER_SAMPLE, the entry of x of the first sample
 };
 
 // Shared memory that a kernel was given when it was launched.
@@ -74,12 +84,14 @@ __device__ __noinline__ double exponential(double x) {
 
 template <class T> __device__ T sigmoid(T z) { return T(1) / (T(1) + exponential(-z)); }
 
-template <class T> __device__ T activation(T z, u32 tanh) {
-    return tanh ? T(1) - T(2) / (exponential(z + z) + T(1)) : sigmoid(z);
+template <class T> __device__ T activation(T z, u32 kind) {
+    if (kind == RELU) return z < T(0) ? T(0) : z;
+    return kind == TANH ? T(1) - T(2) / (exponential(z + z) + T(1)) : sigmoid(z);
 }
 
-template <class T> __device__ T slope(T h, u32 tanh) {
-    return tanh ? T(1) - h * h : h * (T(1) - h);
+template <class T> __device__ T slope(T h, u32 kind) {
+    if (kind == RELU) return h > T(0) ? T(1) : T(0);
+    return kind == TANH ? T(1) - h * h : h * (T(1) - h);
 }
 
 // Some values, read at once.

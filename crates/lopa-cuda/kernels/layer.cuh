@@ -1,8 +1,13 @@
-// The oracle of `representation`: one hidden layer and a head.
+// The oracle of `representation`: hidden layers and a head.
 
 #pragma once
 
 #include "losses.cuh"
+
+// In place of a type of features: those of a layer are the activations of the layer below.
+struct Below;
+template <class S> struct Source { static constexpr bool BELOW = false, BYTES = sizeof(S) == 1; };
+template <> struct Source<Below> { static constexpr bool BELOW = true, BYTES = false; };
 
 // The features of `row` from `q0` on, 16 bytes at once; zeros where there are none.
 template <class T> __device__ uint4 sixteen(const Job<T> &job, bool there, u32 row, u32 q0) {
@@ -34,9 +39,10 @@ template <class T, class S> __device__ void forward(const Job<T> &job, u32 now) 
     u32 i = blockIdx.x / (down * across), rest = blockIdx.x % (down * across);
     u32 row0 = rest % down * 64, unit0 = rest / down * 32, t = threadIdx.x;
     u32 ty = t / 8 * 4, tx = t % 8 * 4;
-    const T *x = job.x[now] + usize(i) * job.n;
+    u32 inputs = job.features + job.bias;
+    const T *x = job.x[now] + usize(i) * job.n + job.offset, *below = job.below + usize(i) * job.features * job.drawn;
     const u32 *picks = job.picks + usize(i) * job.drawn;
-    bool wide = sizeof(S) == 1 && job.features % 16 == 0;
+    bool wide = Source<S>::BYTES && job.features % 16 == 0;
     bool there = row0 + t / 2 < job.drawn;
     u32 half = t % 2 * 16, own = there ? picks[row0 + t / 2] : 0, unit = unit0 + t % 32;
     T sum[4][4] = {}, ahead[8];
@@ -47,15 +53,24 @@ template <class T, class S> __device__ void forward(const Job<T> &job, u32 now) 
 #pragma unroll
         for (int e = 0; e < 8; e++) {
             u32 q = q0 + t / 32 + 4 * e;
-            ahead[e] = q <= job.features && unit < job.units ? x[usize(q) * job.units + unit] : T(0);
+            ahead[e] = q < inputs && unit < job.units ? x[usize(q) * job.units + unit] : T(0);
         }
     };
     load(0);
-    for (u32 q0 = 0; q0 <= job.features; q0 += 32) {
+    for (u32 q0 = 0; q0 < inputs; q0 += 32) {
         if (wide) {
 #pragma unroll
             for (int e = 0; e < 16; e++)
                 rows[half + e][t / 2] = feature_of(job, bytes, q0 + half, e);
+        } else if constexpr (Source<S>::BELOW) {
+            // Neighbours in memory are rows.
+            u32 row = row0 + t % 64;
+            for (u32 j = t / 64; j < 32; j += 2) {
+                T value = T(0);
+                if (row < job.drawn && q0 + j < job.features) value = below[usize(q0 + j) * job.drawn + row];
+                if (q0 + j == job.features) value = T(1);
+                rows[j][t % 64] = value;
+            }
         } else {
             u32 q = q0 + t % 32;
             for (u32 j = t / 32; j < 64; j += 4) {
@@ -70,7 +85,7 @@ template <class T, class S> __device__ void forward(const Job<T> &job, u32 now) 
         for (int e = 0; e < 8; e++) weights[t / 32 + 4 * e][t % 32] = ahead[e];
         __syncthreads();
         load(q0 + 32);
-        u32 most = min(32u, job.features + 1 - q0);
+        u32 most = min(32u, inputs - q0);
 #pragma unroll 8
         for (u32 k = 0; k < most; k++) add_product(four(&rows[k][ty]), four(&weights[k][tx]), sum);
         __syncthreads();
@@ -107,7 +122,7 @@ template <int MOST, int UNITS, class T> __device__ void heads(const Job<T> &job)
     while (batch < 4 && r >= job.start[batch + 1]) batch++;
     usize at = usize(i) * drawn + r;
     T weight = job.weights[usize(i) * 5 + batch];
-    u32 label = job.labels[job.picks[at]];
+    u32 row = job.picks[at], label = label_of(job, row);
     const T *h = job.hidden + usize(i) * job.units * drawn + r;
     T p[MOST], a[MOST];
     bool curved = batch == XI2 || batch == XI3;
@@ -129,10 +144,10 @@ template <int MOST, int UNITS, class T> __device__ void heads(const Job<T> &job)
         p[c] = p[c] + theta[job.units * wide + c];
         a[c] = a[c] + v[job.units * wide + c];
     }
-    softmax<MOST>(p, classes);
+    softmax<MOST>(job, p, classes);
     if (batch == XI3 || batch == SIGMA1) weight = -weight;
-    if (curved) curve<MOST>(p, a, weight, classes);
-    slopes<MOST>(p, label, weight, classes);
+    if (curved) curve<MOST>(job, p, a, row, weight, classes);
+    slopes<MOST>(job, p, row, label, weight, classes);
     if (batch == XI3 || batch == SIGMA2) {
         // The rows of sigma2 come first.
         u32 place = batch == SIGMA2 ? r - job.start[SIGMA2] : job.size[SIGMA2] + r - job.start[XI3];
@@ -171,20 +186,51 @@ template <class T> __device__ void rows(const Job<T> &job) {
     job.h[at] = add(SIGMA1, add(XI2, T(0))) + job.ridge * job.v[at];
 }
 
+// Errors of the layer below, from those of this one: 32 rows by 32 of its units in a block.
+template <class T> __device__ void pull(const Job<T> &job, u32 now) {
+    __shared__ T errors[32][33], weights[32][33];
+    u32 count = job.size[SIGMA2] + job.size[XI3], down = (count + 31) / 32, across = (job.features + 31) / 32;
+    u32 i = blockIdx.x / (down * across), rest = blockIdx.x % (down * across);
+    u32 row0 = rest % down * 32, q0 = rest / down * 32, t = threadIdx.x, q = q0 + t % 32;
+    const T *x = job.x[now] + usize(i) * job.n + job.offset, *from = job.errors + usize(i) * count * job.units;
+    T sum[8] = {};
+    for (u32 u0 = 0; u0 < job.units; u0 += 32) {
+        u32 u = u0 + t % 32;
+        for (u32 j = t / 32; j < 32; j += 4) {
+            errors[j][t % 32] = row0 + j < count && u < job.units ? from[usize(row0 + j) * job.units + u] : T(0);
+            weights[j][t % 32] = q0 + j < job.features && u < job.units ? x[usize(q0 + j) * job.units + u] : T(0);
+        }
+        __syncthreads();
+        u32 most = min(32u, job.units - u0);
+        for (u32 k = 0; k < most; k++)
+#pragma unroll
+            for (int e = 0; e < 8; e++) sum[e] = fused(errors[t / 32 * 8 + e][k], weights[t % 32][k], sum[e]);
+        __syncthreads();
+    }
+#pragma unroll
+    for (int e = 0; e < 8; e++) {
+        u32 place = row0 + t / 32 * 8 + e;
+        if (place >= count || q >= job.features) continue;
+        u32 r = place < job.size[SIGMA2] ? job.start[SIGMA2] + place : job.start[XI3] + place - job.size[SIGMA2];
+        T h = job.below[(usize(i) * job.features + q) * job.drawn + r];
+        job.pulled[(usize(i) * count + place) * job.features + q] = sum[e] * slope(h, job.tanh);
+    }
+}
+
 // s: 64 features by 32 units in a block; the last feature is 1, for the bias.
 template <class T, class S> __device__ void backward(const Job<T> &job) {
     __shared__ __align__(16) T rows[32][68], errors[32][32];
-    u32 down = (job.features + 64) / 64, across = (job.units + 31) / 32;
+    u32 inputs = job.features + job.bias, down = (inputs + 63) / 64, across = (job.units + 31) / 32;
     u32 i = blockIdx.x / (down * across), rest = blockIdx.x % (down * across);
     u32 q0 = rest % down * 64, unit0 = rest / down * 32, t = threadIdx.x;
     u32 ty = t / 8 * 4, tx = t % 8 * 4, count = job.size[SIGMA2] + job.size[XI3];
     const u32 *picks = job.picks + usize(i) * job.drawn;
-    const T *from = job.errors + usize(i) * count * job.units;
-    bool wide = sizeof(S) == 1 && job.features % 16 == 0;
-    auto pick = [&](u32 r) {
-        return r < job.size[SIGMA2] ? picks[job.start[SIGMA2] + r]
-                                    : picks[job.start[XI3] + r - job.size[SIGMA2]];
+    const T *from = job.errors + usize(i) * count * job.units, *below = job.below + usize(i) * job.features * job.drawn;
+    bool wide = Source<S>::BYTES && job.features % 16 == 0;
+    auto place = [&](u32 r) {
+        return r < job.size[SIGMA2] ? job.start[SIGMA2] + r : job.start[XI3] + r - job.size[SIGMA2];
     };
+    auto pick = [&](u32 r) { return picks[place(r)]; };
     T sum[4][4] = {};
     for (u32 r0 = 0; r0 < count; r0 += 32) {
         if (wide) {
@@ -192,6 +238,15 @@ template <class T, class S> __device__ void backward(const Job<T> &job) {
             uint4 bytes = sixteen(job, r < count, r < count ? pick(r) : 0, q);
 #pragma unroll
             for (int e = 0; e < 16; e++) rows[t / 4][t % 4 * 16 + e] = feature_of(job, bytes, q, e);
+        } else if constexpr (Source<S>::BELOW) {
+            u32 r = r0 + t % 32;
+            for (u32 j = t / 32; j < 64; j += 4) {
+                u32 q = q0 + j;
+                T value = T(0);
+                if (r < count && q < job.features) value = below[usize(q) * job.drawn + place(r)];
+                if (q == job.features) value = T(1);
+                rows[t % 32][j] = value;
+            }
         } else {
             u32 q = q0 + t % 64;
             for (u32 j = t / 64; j < 32; j += 2) {
@@ -217,6 +272,6 @@ template <class T, class S> __device__ void backward(const Job<T> &job) {
     for (int a = 0; a < 4; a++)
 #pragma unroll
         for (int b = 0; b < 4; b++)
-            if (q0 + ty + a <= job.features && unit0 + tx + b < job.units)
-                job.s[usize(i) * job.n + usize(q0 + ty + a) * job.units + unit0 + tx + b] = sum[a][b];
+            if (q0 + ty + a < inputs && unit0 + tx + b < job.units)
+                job.s[usize(i) * job.n + job.offset + usize(q0 + ty + a) * job.units + unit0 + tx + b] = sum[a][b];
 }

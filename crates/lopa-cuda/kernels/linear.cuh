@@ -1,4 +1,4 @@
-// The oracle of `hyperparameter`: a linear classifier.
+// The oracle of `hyperparameter` and `hyper-cleaning`: a linear model. A bias is a feature that is 1.
 
 #pragma once
 
@@ -136,9 +136,14 @@ __device__ void products(const Job<T> &job, const u32 *pick, const T *const *wei
         UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) out[k][c] = row_sum(sum[k][c]) * job.unit;
 }
 
-// Rows with slopes: those of xi2 come first, since they take longest, then those of xi1 and sigma1. Nothing depends on
-// other rows.
-template <class T> __device__ u32 sloped(const Job<T> &job) { return job.size[XI2] + job.size[XI1] + job.size[SIGMA1]; }
+// Rows with scores by v: those of xi2, and of xi3 where s depends on samples.
+template <class T> __device__ u32 curved(const Job<T> &job) {
+    return job.size[XI2] + (job.per == PER_SAMPLE ? job.size[XI3] : 0);
+}
+
+// Rows with slopes: those come first, since they take longest, then those of xi1 and sigma1. Nothing depends on other
+// rows.
+template <class T> __device__ u32 sloped(const Job<T> &job) { return curved(job) + job.size[XI1] + job.size[SIGMA1]; }
 
 struct Row { u32 at, batch; };
 
@@ -146,24 +151,29 @@ struct Row { u32 at, batch; };
 template <class T> __device__ Row row_of(const Job<T> &job, u32 k) {
     k = min(k, sloped(job) - 1);
     if (k < job.size[XI2]) return {job.start[XI2] + k, XI2};
-    k -= job.size[XI2];
+    if (k < curved(job)) return {job.start[XI3] + k - job.size[XI2], XI3};
+    k -= curved(job);
     if (k < job.size[XI1]) return {job.start[XI1] + k, XI1};
     return {job.start[SIGMA1] + k - job.size[XI1], SIGMA1};
 }
 
 // The slopes of some rows of node i, from row k0 on, by a warp.
 template <int ROWS, int MOST, class S, class T, bool BY_CLASS>
-__device__ void scores(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 i, u32 k0) {
+__device__ void scores(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 now, u32 i, u32 k0) {
     u32 lane = threadIdx.x % 32, classes = CLASSES(MOST), k = k0 + lane / (32 / ROWS), pick[ROWS];
 #pragma unroll
     for (int j = 0; j < ROWS; j++) pick[j] = own.picks[row_of(job, k0 + j).at];
-    bool curved = k0 < job.size[XI2];
+    bool along = k0 < curved(job);
     // One lane per row needs these once it has the sums; loaded early, they are there by then.
     auto [at, batch] = row_of(job, k);
     T weight = job.weights[usize(i) * 5 + batch];
-    u32 label = job.labels[own.picks[at]];
+    u32 row = own.picks[at], label = label_of(job, row);
+    if (job.per == PER_SAMPLE && batch <= XI3) {
+        T x = job.x[now][usize(i) * job.n + job.offset + row], part = sigmoid(x);
+        weight = weight * (batch == XI3 ? part * sigmoid(-x) : part);
+    }
     T a[MOST], p[MOST]; // scores by v and by theta
-    if (MOST == 1 && curved) {
+    if (MOST == 1 && along) {
         T out[2][MOST];
         const T *weights[2] = {own.v, own.theta};
         products<2, ROWS, MOST, BY_CLASS, S>(job, pick, weights, out);
@@ -171,24 +181,25 @@ __device__ void scores(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 i,
     } else {
         // With more classes, the sums of both would not fit in registers. One copy of the loop is faster than two.
 #pragma unroll 1
-        for (int round = curved ? 0 : 1; round < 2; round++) {
+        for (int round = along ? 0 : 1; round < 2; round++) {
             UNROLLED for (u32 c = 0; c < MOST; c++) if (round == 1) a[c] = p[c];
             const T *weights = round == 0 ? own.v : own.theta;
             products<1, ROWS, MOST, BY_CLASS, S>(job, pick, &weights, (T(&)[1][MOST])p);
         }
     }
-    if (MOST > 1) softmax<MOST, 32 / ROWS>(p, classes);
+    if (MOST > 1) softmax<MOST, 32 / ROWS>(job, p, classes);
     if (lane % (32 / ROWS) != 0 || k >= sloped(job)) return;
-    if (batch == SIGMA1) weight = -weight;
+    if (batch == SIGMA1 || batch == XI3) weight = -weight;
     T *to = own.slopes + at * across(classes);
-    if (MOST == 1) {
-        T sign = label == 0 ? T(-1) : T(1);
-        T part = sigmoid(batch == XI2 ? -(*p < T(0) ? -*p : *p) : sign * *p);
-        *to = (batch == XI2 ? *a * (weight * part * (T(1) - part)) : part * (sign * weight)) * job.unit;
+    if (batch == XI2) curve<MOST>(job, p, a, row, weight, classes);
+    else slopes<MOST>(job, p, row, label, weight, classes);
+    if (batch == XI3) {
+        // What the sample adds to its entry of s.
+        T dot = T(0);
+        UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) dot = fused(p[c], a[c], dot);
+        *to = dot;
         return;
     }
-    if (batch == XI2) curve<MOST>(p, a, weight, classes);
-    else slopes<MOST>(p, label, weight, classes);
     UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) to[c] = (batch == XI2 ? a[c] : p[c]) * job.unit;
 }
 
@@ -223,7 +234,7 @@ template <int MOST, class T> __device__ void put_zeros(const Job<T> &job, const 
 enum { WARPS = 4 };
 
 // Some rows of a node, which has many blocks.
-template <int MOST, class T, class S> __device__ void scores(const Job<T> &job) {
+template <int MOST, class T, class S> __device__ void scores(const Job<T> &job, u32 now) {
     constexpr u32 ROWS = FEW(MOST) ? 4 : 1;
     u32 each = WARPS * ROWS, chunks = (sloped(job) + each - 1) / each;
     u32 i = blockIdx.x / chunks, k0 = blockIdx.x % chunks * each, k = k0 + threadIdx.x / 32 * ROWS;
@@ -239,25 +250,28 @@ template <int MOST, class T, class S> __device__ void scores(const Job<T> &job) 
                 pass_over<8>(job.p, [&](u32 j) { return from[j]; }, [&](u32 j, T value) { put<MOST>(job, to, j, value); });
             };
             copy(own.theta, near.theta);
-            if (k0 < job.size[XI2]) copy(own.v, near.v);
+            if (k0 < curved(job)) copy(own.v, near.v);
             put_zeros<MOST>(job, near);
             __syncthreads();
-            if (busy) scores<ROWS, MOST, S>(job, near, i, k);
+            if (busy) scores<ROWS, MOST, S>(job, near, now, i, k);
             return;
         }
     }
     if (!busy || MOST == 10) return;
     // A single class lies as it should, if no zeros need to come after its last weight.
-    if (MOST == 1 && job.stride == job.features) scores<ROWS, MOST, S>(job, far<MOST == 1>(job, i), i, k);
-    else scores<ROWS, MOST, S>(job, own, i, k);
+    if (MOST == 1 && job.stride == job.features) scores<ROWS, MOST, S>(job, far<MOST == 1>(job, i), now, i, k);
+    else scores<ROWS, MOST, S>(job, own, now, i, k);
 }
 
-// 2 exp(x) for some features of node i.
+// The strengths of some features of node i: 2 exp(x), or twice the ridge.
 template <int WIDE, class T>
 __device__ void strengths(const Job<T> &job, u32 now, u32 i, u32 q0, u32 most, T (&strength)[WIDE]) {
+    const T *x = job.x[now] + usize(i) * job.n;
 #pragma unroll
     for (int e = 0; e < WIDE; e++) {
-        T half = exponential(e < most ? job.x[now][usize(i) * job.features + q0 + e] : T(0));
+        T half = job.ridge;
+        if (job.per <= PER_GROUP)
+            half = exponential(e < most ? x[job.per == PER_ROW ? q0 + e : job.group[q0 + e]] : T(0));
         strength[e] = half + half;
     }
 }
@@ -278,9 +292,9 @@ __device__ void slopes_of(const Linear<T, BY_CLASS> &own, u32 classes, u32 r, T 
     }
 }
 
-// The contribution of a minibatch to d or h of some features, and that of the regulariser.
+// The contribution of a minibatch to d or h of some features, and that of the regulariser; x of the node.
 template <int WIDE, int MOST, class S, class T, bool BY_CLASS>
-__device__ void slope_sums(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 batch, u32 q0, u32 most,
+__device__ void slope_sums(const Job<T> &job, const Linear<T, BY_CLASS> &own, const T *x, u32 batch, u32 q0, u32 most,
                            const T (&strength)[WIDE], T (&sum)[WIDE][MOST]) {
     u32 classes = CLASSES(MOST);
     const T *from = batch == XI2 ? own.v : own.theta;
@@ -288,8 +302,10 @@ __device__ void slope_sums(const Job<T> &job, const Linear<T, BY_CLASS> &own, u3
     UNROLLED for (u32 c = 0; c < MOST; c++) {
         Some<T, WIDE> some = {};
         if (starts && c < classes) some = some_weights<WIDE, BY_CLASS>(job, from, q0, c);
+        T own_strength = T(0);
+        if (job.per == PER_COLUMN && c < classes) own_strength = exponential(x[c]), own_strength = own_strength + own_strength;
 #pragma unroll
-        for (int e = 0; e < WIDE; e++) sum[e][c] = strength[e] * some.at[e];
+        for (int e = 0; e < WIDE; e++) sum[e][c] = (job.per == PER_COLUMN ? own_strength : strength[e]) * some.at[e];
     }
     u32 first = job.start[batch], size = most > 0 ? job.size[batch] : 0;
     T slope[MOST];
@@ -352,7 +368,7 @@ __device__ void store(const Job<T> &job, const Linear<T, BY_CLASS> &own, T *to, 
             UNROLLED for (u32 c = 0; c < MOST; c++)
                 if (e < most && c < classes) to[(at + e) * classes + c] = sum[e][c];
     }
-    if (to != job.d || most == 0) return;
+    if (to != job.d || most == 0 || job.per != PER_ROW) return;
     T dots[WIDE] = {};
     for (u32 c = 0; c < classes; c++) {
         auto theta = some_weights<WIDE, BY_CLASS>(job, own.theta, q0, c);
@@ -374,7 +390,7 @@ __device__ void item(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 now,
     u32 q0 = (pairs ? q / 2 : q - 2 * wide) * WIDE, most = q0 < job.features ? min(u32(WIDE), job.features - q0) : 0;
     T strength[WIDE], sum[WIDE][MOST];
     strengths(job, now, i, q0, most, strength);
-    slope_sums<WIDE, MOST, S>(job, own, batch, q0, most, strength, sum);
+    slope_sums<WIDE, MOST, S>(job, own, job.x[now] + usize(i) * job.n, batch, q0, most, strength, sum);
 #pragma unroll
     for (int e = 0; e < WIDE; e++) UNROLLED for (u32 c = 0; c < MOST; c++) {
         T other = passed(sum[e][c], 1);
@@ -405,6 +421,34 @@ template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, 
     }
 }
 
+// s where x has an entry for each group of features or each column: a warp for each.
+template <class T> __device__ void crossed(const Job<T> &job, u32 now) {
+    usize entry = (usize(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+    if (entry >= usize(job.m) * job.n) return;
+    u32 i = entry / job.n, k = entry % job.n, first = k, count = job.features, step = job.classes;
+    if (job.per == PER_GROUP)
+        first = job.groups[k] * job.classes, count = job.groups[k + 1] * job.classes - first, step = 1;
+    const T *theta = job.theta + usize(i) * job.p + first, *v = job.v + usize(i) * job.p + first;
+    T sum = T(0);
+    for (u32 e = threadIdx.x % 32; e < count; e += 32) sum = fused(theta[e * step], v[e * step], sum);
+    sum = in_pairs(sum, 16);
+    T half = exponential(job.x[now][entry]);
+    if (threadIdx.x % 32 == 0) job.s[entry] = -(half + half) * sum;
+}
+
+// s where x has an entry for each sample: one thread for each, zero where the minibatch has not drawn it.
+template <class T> __device__ void cleaned(const Job<T> &job) {
+    usize entry = usize(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (entry >= usize(job.m) * job.n) return;
+    u32 i = entry / job.n, row = entry % job.n - job.offset;
+    auto own = far<false>(job, i);
+    T sum = T(0);
+    if (row >= job.own[0][i] && row < job.own[0][i + 1])
+        for (u32 r = job.start[XI3]; r < job.start[XI3] + job.size[XI3]; r++)
+            if (own.picks[r] == row) sum = sum + own.slopes[r * across(job.classes)];
+    job.s[entry] = sum;
+}
+
 // An iteration of node i in shared memory. Of other nodes it reads only x and y of the iteration before, which nobody
 // writes meanwhile.
 template <int MOST, class T, class S> __device__ void whole(const Job<T> &job, u32 at) {
@@ -425,7 +469,7 @@ template <int MOST, class T, class S> __device__ void whole(const Job<T> &job, u
     put_zeros<MOST>(job, near);
     for (u32 j = t; j < job.n; j += all) mix(job, at % 2, now, i, j);
     __syncthreads();
-    for (u32 k = t / 32 * 4; k < sloped(job); k += all / 32 * 4) scores<4, MOST, S>(job, near, i, k);
+    for (u32 k = t / 32 * 4; k < sloped(job); k += all / 32 * 4) scores<4, MOST, S>(job, near, 1 - at % 2, i, k);
     __syncthreads();
     // Four numbers at once would take too many registers.
     constexpr int WIDE = sizeof(S) == 1 ? 4 : 1;

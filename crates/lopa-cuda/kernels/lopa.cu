@@ -7,11 +7,13 @@
 //   move      x, y, z of LoPA (9) to (12), or x and r of D-SOBA, from all neighbours; theta and v; the minibatches
 //   update    sums of a listed rule
 //   draw      the minibatches alone, of a listed rule
-//   forward   activations of one hidden layer                                  \
-//   heads     scores, slopes, curvatures; errors back to the layer             | representation
-//   rows      d and h                                                          |
-//   backward  s                                                                /
-//   scores, linear          d, h and s of hyperparameter
+//   forward   activations of a hidden layer                                    \
+//   heads     scores, slopes, curvatures; errors back to the last layer        |
+//   rows      d and h                                                          | representation
+//   pull      errors back to the layer below                                   |
+//   backward  s of a layer                                                     /
+//   scores, linear          d, h and s of hyperparameter, d and h of hyper-cleaning
+//   crossed, cleaned        s where x has entries for groups or columns, and for samples
 //   whole     move, scores and linear, one block per node
 //   residual, quadratic     d, h and s of quadratic
 //   tick      some iterations are over
@@ -35,8 +37,8 @@ template <class T> __device__ void tick(const Job<T> &job, u32 count) {
 #define ENTRY(name, T, call) WIDE_ENTRY(128, name, T, call)
 // For up to this many classes, on bytes or numbers.
 #define LINEAR(most, end, T) \
-    WIDE_ENTRY(256, scores_bytes_##most##_##end, T, (scores<most, T, u8>(job))) \
-    WIDE_ENTRY(256, scores_##most##_##end, T, (scores<most, T, T>(job))) \
+    WIDE_ENTRY(256, scores_bytes_##most##_##end, T, (scores<most, T, u8>(job, at % 2))) \
+    WIDE_ENTRY(256, scores_##most##_##end, T, (scores<most, T, T>(job, at % 2))) \
     ENTRY(linear_bytes_##most##_##end, T, (linear<most, T, u8>(job, at % 2))) \
     ENTRY(linear_##most##_##end, T, (linear<most, T, T>(job, at % 2)))
 #define ENTRIES(end, T) \
@@ -44,10 +46,15 @@ template <class T> __device__ void tick(const Job<T> &job, u32 count) {
     ENTRY(draw_##end, T, draw(job, at)) \
     ENTRY(forward_bytes_##end, T, (forward<T, u8>(job, at % 2))) \
     ENTRY(forward_##end, T, (forward<T, T>(job, at % 2))) \
+    ENTRY(forward_below_##end, T, (forward<T, Below>(job, at % 2))) \
     ENTRY(heads_##end, T, (heads<64, 0>(job))) \
     ENTRY(rows_##end, T, rows(job)) \
     ENTRY(backward_bytes_##end, T, (backward<T, u8>(job))) \
     ENTRY(backward_##end, T, (backward<T, T>(job))) \
+    ENTRY(backward_below_##end, T, (backward<T, Below>(job))) \
+    ENTRY(pull_##end, T, pull(job, at % 2)) \
+    ENTRY(crossed_##end, T, crossed(job, at % 2)) \
+    ENTRY(cleaned_##end, T, cleaned(job)) \
     LINEAR(1, end, T) LINEAR(16, end, T) LINEAR(64, end, T) \
     WIDE_ENTRY(1024, whole_bytes_1_##end, T, (whole<1, T, u8>(job, at))) \
     WIDE_ENTRY(1024, whole_1_##end, T, (whole<1, T, T>(job, at))) \

@@ -5,7 +5,7 @@ use lopa::engine::device::{DeviceRun, Program};
 use lopa::error::Result;
 
 use crate::driver::{Card, Graph, Kernel, THREADS};
-use crate::job::{Common, Job, Scalar};
+use crate::job::{Common, Job, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, Scalar};
 use crate::kernels::ptx;
 use crate::plan::{Evaluated, Kind, Plan, Table, refused};
 use crate::run::{Launches, MANY, Plain, Run, State, Sums, blocks};
@@ -124,7 +124,7 @@ fn take<T: Scalar>(
     let mut names = vec![sizes.clone(), tick.clone()];
     names.extend(plan.list().map(|_| update.clone()));
     for evaluated in &plan.evaluations {
-        let wanted = kernels(&card, plan.kind, &evaluated.job, plan.list().is_some());
+        let wanted = kernels(&card, &plan, &evaluated.job);
         names.extend(wanted.into_iter().map(|wanted| wanted.name));
     }
     card.load(&ptx(), &names)?;
@@ -143,6 +143,9 @@ fn take<T: Scalar>(
     if plan.shift.iter().any(|&shift| shift != T::zero()) {
         shared.shift = state.copy(&card, &spaced(&plan.shift, &plan.job, T::zero()))?;
     }
+    shared.targets = state.copy(&card, &plan.targets)?;
+    shared.group = state.copy(&card, &plan.groups[0])?;
+    shared.groups = state.copy(&card, &plan.groups[1])?;
     for (address, values) in shared.coefficients.iter_mut().zip(&plan.coefficients) {
         *address = state.copy(&card, values)?;
     }
@@ -151,28 +154,28 @@ fn take<T: Scalar>(
     let jobs: Vec<Job<T>> = plan
         .evaluations
         .iter()
-        .map(|evaluated| evaluation(&card, &mut state, &shared, evaluated))
+        .map(|evaluated| evaluation(&card, &mut state, &shared, &plan.units, evaluated))
         .collect::<Result<_>>()?;
     // The host's copy is not needed any more.
     plan.table = Table::Numbers(Vec::new());
     plan.coefficients = Default::default();
-    let launches = |job: &Job<T>, listed: bool| -> Result<Vec<Launch<T>>> {
-        let wanted = kernels(&card, plan.kind, job, listed);
+    let launches = |job: &Job<T>| -> Result<Vec<Launch<T>>> {
+        let wanted = kernels(&card, &plan, job);
         let launch = |wanted: Wanted| -> Result<Launch<T>> {
-            let Wanted { name, threads, shared, blocks: count, after } = wanted;
+            let Wanted { name, threads, shared, blocks: count, after, layer } = wanted;
             let kernel = card.wide_kernel(&name, threads, shared)?;
             Ok(Launch {
                 kernel,
                 blocks: blocks(count)?,
                 after,
-                of: Parameters::Job(Box::new(*job)),
+                of: Parameters::Job(Box::new(job.layer(&plan.units, layer))),
             })
         };
         // Of an evaluation without samples there are no blocks.
         wanted.into_iter().filter(|wanted| wanted.blocks > 0).map(launch).collect()
     };
     let iterations = match plan.list() {
-        None => [launches(&jobs[0], false)?, launches(&jobs[0], false)?],
+        None => [launches(&jobs[0])?, launches(&jobs[0])?],
         Some(list) => {
             let points: Vec<_> =
                 plan.evaluations.iter().map(|evaluated| (evaluated.at, evaluated.into)).collect();
@@ -187,7 +190,7 @@ fn take<T: Scalar>(
                 (job.theta, job.v) = (addresses[theta], addresses[v]);
                 (job.d, job.h, job.s) = (addresses[d], addresses[h], addresses[s]);
                 job.x = [addresses[x]; 2];
-                launches(&job, true)
+                launches(&job)
             })?
         }
     };
@@ -220,6 +223,7 @@ fn evaluation<T: Scalar>(
     card: &Card,
     state: &mut State<T>,
     shared: &Job<T>,
+    units: &[u32],
     evaluated: &Evaluated<T>,
 ) -> Result<Job<T>> {
     let of = &evaluated.job;
@@ -233,9 +237,10 @@ fn evaluation<T: Scalar>(
     }
     job.picks = state.empty::<u32>(card, rows(of.drawn))?;
     job.weights = state.copy(card, &evaluated.weights)?;
-    job.hidden = state.empty::<T>(card, rows(of.drawn * of.units))?;
+    let units = units.iter().sum::<u32>();
+    job.hidden = state.empty::<T>(card, rows(of.drawn * units))?;
     job.slopes = state.empty::<T>(card, rows(of.drawn * across(of.classes)))?;
-    job.errors = state.empty::<T>(card, rows((of.size[4] + of.size[2]) * of.units))?;
+    job.errors = state.empty::<T>(card, rows((of.size[4] + of.size[2]) * units))?;
     Ok(job)
 }
 
@@ -279,7 +284,8 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Option<Wanted> {
         _ => threads / 2,
     };
     let name = format!("whole{}_{most}", form(job));
-    Some(Wanted { name, threads, shared: near as u32, blocks: u64::from(m), after: false })
+    let (shared, blocks) = (near as u32, u64::from(m));
+    Some(Wanted { name, threads, shared, blocks, after: false, layer: 0 })
 }
 
 /// The distance between the slopes of one row and the next.
@@ -310,11 +316,14 @@ struct Wanted {
     blocks: u64,
     /// Whether it reads x after the step.
     after: bool,
+    /// The hidden layer that it computes.
+    layer: usize,
 }
 
-/// The kernels of a linear classifier where a node has many blocks.
-fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
-    let Common { features, classes, size: [xi1, xi2, _, sigma1, _], .. } = job.common;
+/// The kernels of a linear model where a node has many blocks.
+fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> Vec<Wanted> {
+    let Common { m, n, features, classes, size: [xi1, xi2, xi3, sigma1, _], .. } = job.common;
+    let crossed = if job.per == PER_SAMPLE { xi3 } else { 0 };
     let form = form(job);
     // Data that all threads of a block read are in shared memory if they fit.
     let fitting = |bytes: u64, room: usize| if bytes <= room as u64 { bytes as u32 } else { 0 };
@@ -330,29 +339,37 @@ fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
     };
     let threads = if weights > 0 { 2 * THREADS } else { THREADS };
     let blocks = |count: u32, each: u32| u64::from(job.m) * u64::from(count.div_ceil(each));
-    [
-        Wanted {
-            name: format!("scores{form}_{most}"),
-            threads,
-            shared: weights,
-            blocks: blocks(xi1 + xi2 + sigma1, WARPS * together),
-            after: true,
-        },
-        Wanted {
-            name: format!("linear{form}_{most}"),
-            threads: THREADS,
-            shared: slopes,
-            blocks: blocks(3 * features, THREADS),
-            after: true,
-        },
-    ]
+    let wanted = |name: String, threads: u32, shared: u32, blocks: u64| Wanted {
+        name,
+        threads,
+        shared,
+        blocks,
+        after: true,
+        layer: 0,
+    };
+    let rows = xi1 + xi2 + crossed + sigma1;
+    let mut all = vec![
+        wanted(format!("scores{form}_{most}"), threads, weights, blocks(rows, WARPS * together)),
+        wanted(format!("linear{form}_{most}"), THREADS, slopes, blocks(3 * features, THREADS)),
+    ];
+    // One thread for an entry of x, or a warp.
+    let entries = u64::from(m) * u64::from(n);
+    let flat = |threads: u64| threads.div_ceil(u64::from(THREADS));
+    match job.per {
+        PER_GROUP | PER_COLUMN => {
+            all.push(wanted("crossed".into(), THREADS, 0, flat(entries * 32)));
+        }
+        PER_SAMPLE => all.push(wanted("cleaned".into(), THREADS, 0, flat(entries))),
+        _ => {}
+    }
+    all
 }
 
 /// The kernels of an iteration, in order; of a listed rule, those of an evaluation.
-fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>, listed: bool) -> Vec<Wanted> {
+fn kernels<T: Scalar>(card: &Card, plan: &Plan<T>, job: &Job<T>) -> Vec<Wanted> {
+    let listed = plan.list().is_some();
     let [m, n, p, drawn] = [job.m, job.n, job.p, job.drawn].map(u64::from);
-    let [units, features, outputs, blocks] =
-        [job.units, job.features, job.outputs, job.blocks].map(u64::from);
+    let [outputs, blocks] = [job.outputs, job.blocks].map(u64::from);
     let threads = u64::from(THREADS);
     let flat = |count: u64| count.div_ceil(threads);
     let form = form(job);
@@ -360,23 +377,46 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>, listed: bool) -> Ve
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
     let plain = |name: &str, blocks: u64| {
         let (name, after) = (name.to_string(), name != "move" && !listed);
-        Wanted { name, threads: THREADS, shared: 0, blocks, after }
+        Wanted { name, threads: THREADS, shared: 0, blocks, after, layer: 0 }
     };
-    let whole = if kind == Kind::Linear && !listed { whole(card, job) } else { None };
+    let whole = match plan.kind {
+        Kind::Linear if !listed && job.per == PER_ROW => whole(card, job),
+        _ => None,
+    };
     let alone = whole.is_some();
     let mut all = match whole {
         Some(whole) => vec![whole],
         None if listed => vec![plain("draw", flat(m * blocks))],
         None => vec![plain("move", flat(m * blocks) + flat(m * p) + m * flat(n))],
     };
-    match kind {
+    match plan.kind {
         _ if alone => {}
-        Kind::Layer => all.extend([
-            plain(&format!("forward{form}"), m * drawn.div_ceil(64) * units.div_ceil(32)),
-            plain(&format!("heads{at_hand}"), m * flat(drawn)),
-            plain("rows", flat(m * p)),
-            plain(&format!("backward{form}"), m * (features + 1).div_ceil(64) * units.div_ceil(32)),
-        ]),
+        Kind::Layers => {
+            let of = |layer: usize, name: &str, blocks: &dyn Fn(u64, u64) -> u64| {
+                let Common { features, units, .. } = job.layer(&plan.units, layer).common;
+                let blocks = m * blocks(u64::from(features), u64::from(units));
+                Wanted { layer, ..plain(name, blocks) }
+            };
+            let from = |layer: usize| if layer == 0 { form } else { "_below" };
+            let (last, back) = (plan.units.len().saturating_sub(1), job.size[4] + job.size[2]);
+            for layer in 0..=last {
+                all.push(of(layer, &format!("forward{}", from(layer)), &|_, units| {
+                    drawn.div_ceil(64) * units.div_ceil(32)
+                }));
+            }
+            all.push(of(last, &format!("heads{at_hand}"), &|_, _| flat(drawn)));
+            all.push(Wanted { layer: last, ..plain("rows", flat(m * p)) });
+            for layer in (0..=last).rev() {
+                all.push(of(layer, &format!("backward{}", from(layer)), &|inputs, units| {
+                    (inputs + u64::from(job.bias)).div_ceil(64) * units.div_ceil(32)
+                }));
+                if layer > 0 {
+                    all.push(of(layer, "pull", &|inputs, _| {
+                        u64::from(back).div_ceil(32) * inputs.div_ceil(32)
+                    }));
+                }
+            }
+        }
         Kind::Linear => all.extend(linear(card, job)),
         Kind::Quadratic => all.extend([
             plain("residual", flat(m * outputs)),

@@ -10,7 +10,9 @@ use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::Real;
 
 use crate::exponential::Exponential;
-use crate::job::Common;
+use crate::job::{
+    Common, HUBER, LOGISTIC, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, RELU, SOFTMAX, TANH,
+};
 use crate::list::{List, Step};
 use crate::plan::{Kind, Plan, Rule, Table, refused};
 use crate::{general, tensor};
@@ -24,9 +26,10 @@ pub struct Emulation<T: Exponential> {
     pub picks: Vec<u32>,
     /// d, h and s of a node on tensor cores.
     oracle: Option<fn(&mut Emulation<T>, usize)>,
-    hidden: Vec<T>,
+    /// Of each layer.
+    hidden: Vec<Vec<T>>,
     slopes: Vec<T>,
-    errors: Vec<T>,
+    errors: Vec<Vec<T>>,
 }
 
 const THETA: usize = 0;
@@ -162,9 +165,8 @@ impl<T: Exponential> Emulation<T> {
             all
         };
         let now = (0..plan.arrays.len()).map(array).collect();
-        let none = Vec::new;
         let (k, picks) = (plan.k, Vec::new());
-        let (hidden, slopes, errors) = (none(), none(), none());
+        let (hidden, slopes, errors) = (Vec::new(), Vec::new(), Vec::new());
         Emulation { k, picks, hidden, slopes, errors, now, plan, oracle }
     }
 
@@ -174,18 +176,18 @@ impl<T: Exponential> Emulation<T> {
         let ([x, theta, v], [d, h, s], single) = (evaluated.at, evaluated.into, evaluated.single);
         self.plan.job = evaluated.job;
         std::mem::swap(&mut self.plan.weights, &mut evaluated.weights);
-        let Common { m, drawn, units, classes, size, .. } = self.plan.job.common;
+        let Common { m, drawn, classes, size, .. } = self.plan.job.common;
         let of = |length: u32| vec![T::zero(); m as usize * length as usize];
+        let layers = |rows: u32| self.plan.units.iter().map(|units| of(rows * units)).collect();
         self.picks = vec![0; m as usize * drawn as usize];
-        self.hidden = of(drawn * units);
         self.slopes = of(drawn * classes);
-        self.errors = of((size[SIGMA2] + size[XI3]) * units);
+        (self.hidden, self.errors) = (layers(drawn), layers(size[SIGMA2] + size[XI3]));
         let places = [(x, X), (theta, THETA), (v, V), (d, D), (h, H), (s, S)];
         places.into_iter().for_each(|(array, place)| self.now.swap(array, place));
         self.draw(single);
         match (self.plan.kind, self.oracle) {
-            (Kind::Layer, Some(oracle)) => (0..m as usize).for_each(|i| oracle(self, i)),
-            (Kind::Layer, None) => {
+            (Kind::Layers, Some(oracle)) => (0..m as usize).for_each(|i| oracle(self, i)),
+            (Kind::Layers, None) => {
                 self.forward();
                 self.heads();
                 self.rows();
@@ -194,6 +196,7 @@ impl<T: Exponential> Emulation<T> {
             (Kind::Linear, _) => {
                 self.scores();
                 self.linear();
+                self.cross();
             }
             (Kind::Quadratic, _) => self.quadratic(),
         }
@@ -344,36 +347,101 @@ impl<T: Exponential> Emulation<T> {
         }
     }
 
-    fn forward(&mut self) {
-        let Common { n, drawn, units, features, tanh, .. } = self.plan.job.common;
-        let (n, drawn, units) = (n as usize, drawn as usize, units as usize);
-        let features = features as usize;
+    /// Inputs and outputs of a hidden layer, and where its weights start in x.
+    fn layer(&self, l: usize) -> [usize; 3] {
+        let job = self.plan.job.layer(&self.plan.units, l);
+        [job.features, job.units, job.offset].map(|of| of as usize)
+    }
+
+    fn activation(&self, z: T) -> T {
         let one = T::one();
-        for at in 0..self.picks.len() {
-            let x = &self.now[X][at / drawn * n..][..n];
-            let row: Vec<T> =
-                (0..features).map(|q| self.feature(self.picks[at] as usize, q)).collect();
-            for u in 0..units {
-                let values = row.iter().copied().chain([one]).enumerate();
-                let sum = values.fold(T::zero(), |sum, (q, a)| a.mul_add(x[q * units + u], sum));
-                self.hidden[at * units + u] = match tanh {
-                    0 => sigmoid(sum),
-                    _ => one - (one + one) / ((sum + sum).exponential() + one),
+        match self.plan.job.tanh {
+            RELU if z < T::zero() => T::zero(),
+            RELU => z,
+            TANH => one - (one + one) / ((z + z).exponential() + one),
+            _ => sigmoid(z),
+        }
+    }
+
+    fn slope(&self, h: T) -> T {
+        let one = T::one();
+        match self.plan.job.tanh {
+            RELU if h > T::zero() => one,
+            RELU => T::zero(),
+            TANH => one - h * h,
+            _ => h * (one - h),
+        }
+    }
+
+    /// The inputs of layer l for row `at`, and 1 where there is a bias.
+    fn inputs(&self, l: usize, at: usize) -> Vec<T> {
+        let inputs = self.layer(l)[0];
+        let bias = (self.plan.job.bias == 1).then(T::one);
+        let of = |q: usize| match l {
+            0 => self.feature(self.picks[at] as usize, q),
+            _ => self.hidden[l - 1][at * inputs + q],
+        };
+        (0..inputs).map(of).chain(bias).collect()
+    }
+
+    fn forward(&mut self) {
+        let Common { n, drawn, .. } = self.plan.job.common;
+        let (n, drawn) = (n as usize, drawn as usize);
+        for l in 0..self.plan.units.len() {
+            let [_, units, offset] = self.layer(l);
+            for at in 0..self.picks.len() {
+                let x = &self.now[X][at / drawn * n..][offset..];
+                let row = self.inputs(l, at);
+                let unit = |u: usize| {
+                    let terms = row.iter().enumerate();
+                    let sum = terms.fold(T::zero(), |sum, (q, a)| a.mul_add(x[q * units + u], sum));
+                    self.activation(sum)
                 };
+                let own: Vec<T> = (0..units).map(unit).collect();
+                self.hidden[l][at * units..(at + 1) * units].copy_from_slice(&own);
+            }
+        }
+    }
+
+    /// Scores p to slopes, and tangents a to curvatures, of the loss of a row.
+    fn losses(&self, row: usize, weight: T, p: &mut [T], a: &mut [T]) {
+        let (one, delta) = (T::one(), self.plan.job.delta);
+        let label = || self.plan.labels[row] as usize;
+        match self.plan.job.loss {
+            SOFTMAX => {
+                softmax(p);
+                curve(p, a, weight);
+                p[label()] -= one;
+                p.iter_mut().for_each(|p| *p = weight * *p);
+            }
+            LOGISTIC => {
+                let small = sigmoid(-p[0].abs());
+                a[0] *= weight * small * (one - small);
+                let sign = if label() == 0 { -one } else { one };
+                p[0] = sigmoid(sign * p[0]) * (sign * weight);
+            }
+            loss => {
+                let targets = &self.plan.targets[row * p.len()..];
+                for ((p, a), &target) in p.iter_mut().zip(a).zip(targets) {
+                    let off = *p - target;
+                    let far = loss == HUBER && (off > delta || off < -delta);
+                    *a *= if far { T::zero() } else { weight };
+                    let edge = if off > T::zero() { delta } else { -delta };
+                    *p = weight * if far { edge } else { off };
+                }
             }
         }
     }
 
     fn heads(&mut self) {
-        let Common { p: length, drawn, units, classes, tanh, size, start, .. } =
-            self.plan.job.common;
+        let Common { p: length, drawn, units, classes, size, start, .. } = self.plan.job.common;
         let (drawn, units, classes) = (drawn as usize, units as usize, classes as usize);
-        let (length, one) = (length as usize, T::one());
+        let (length, top) = (length as usize, self.hidden.len() - 1);
         for at in 0..self.picks.len() {
             let (i, r) = (at / drawn, at % drawn);
             let batch = self.batch(r);
             let mut weight = self.plan.weights[i * 5 + batch];
-            let h = &self.hidden[at * units..(at + 1) * units];
+            let h = &self.hidden[top][at * units..(at + 1) * units];
             let (theta, v) =
                 (&self.now[THETA][i * length..][..length], &self.now[V][i * length..][..length]);
             let scores = |weights: &[T]| -> Vec<T> {
@@ -386,14 +454,10 @@ impl<T: Exponential> Emulation<T> {
                 (0..classes).map(score).collect()
             };
             let (mut p, mut a) = (scores(theta), scores(v));
-            softmax(&mut p);
             if batch == XI3 || batch == SIGMA1 {
                 weight = -weight;
             }
-            curve(&p, &mut a, weight);
-            let label = self.plan.labels[self.picks[at] as usize] as usize;
-            p[label] -= one;
-            p.iter_mut().for_each(|p| *p = weight * *p);
+            self.losses(self.picks[at] as usize, weight, &mut p, &mut a);
             if batch != XI3 && batch != SIGMA2 {
                 let slopes = if batch == XI2 { &a } else { &p };
                 self.slopes[at * classes..(at + 1) * classes].copy_from_slice(slopes);
@@ -404,7 +468,7 @@ impl<T: Exponential> Emulation<T> {
                 _ => size[SIGMA2] as usize + r - start[XI3] as usize,
             };
             let from = (i * (size[SIGMA2] + size[XI3]) as usize + place) * units;
-            for u in 0..units {
+            let error = |u: usize| {
                 let of = |weights: &[T], by: &[T], sum| {
                     let terms = by.iter().enumerate();
                     terms.fold(sum, |sum: T, (c, by)| by.mul_add(weights[u * classes + c], sum))
@@ -413,9 +477,10 @@ impl<T: Exponential> Emulation<T> {
                     XI3 => of(v, &p, of(theta, &a, T::zero())),
                     _ => of(theta, &p, T::zero()),
                 };
-                let slope = if tanh == 0 { h[u] * (one - h[u]) } else { one - h[u] * h[u] };
-                self.errors[from + u] = back * slope;
-            }
+                back * self.slope(h[u])
+            };
+            let errors: Vec<T> = (0..units).map(error).collect();
+            self.errors[top][from..from + units].copy_from_slice(&errors);
         }
     }
 
@@ -423,14 +488,14 @@ impl<T: Exponential> Emulation<T> {
         let Common { p, drawn, units, classes, .. } = self.plan.job.common;
         let ridge = self.plan.job.ridge;
         let (p, drawn, units) = (p as usize, drawn as usize, units as usize);
-        let classes = classes as usize;
+        let (classes, top) = (classes as usize, &self.hidden[self.hidden.len() - 1]);
         for at in 0..self.now[THETA].len() {
             let (i, j) = (at / p, at % p);
             let (u, c) = (j / classes, j % classes);
             let add = |batch: usize, sum: T| {
                 self.range(batch).fold(sum, |sum, r| {
                     let row = i * drawn + r;
-                    let h = if u < units { self.hidden[row * units + u] } else { T::one() };
+                    let h = if u < units { top[row * units + u] } else { T::one() };
                     h.mul_add(self.slopes[row * classes + c], sum)
                 })
             };
@@ -441,39 +506,50 @@ impl<T: Exponential> Emulation<T> {
     }
 
     fn backward(&mut self) {
-        let Common { m, n, drawn, units, features, size, .. } = self.plan.job.common;
-        let (n, drawn, units) = (n as usize, drawn as usize, units as usize);
-        let features = features as usize;
-        for i in 0..m as usize {
-            let s = &mut self.now[S][i * n..(i + 1) * n];
-            s.fill(T::zero());
-            let mut from = i * (size[SIGMA2] + size[XI3]) as usize * units;
-            for r in self.range(SIGMA2).chain(self.range(XI3)) {
-                let pick = self.picks[i * drawn + r] as usize;
-                for q in 0..=features {
-                    let value = if q < features { self.feature(pick, q) } else { T::one() };
-                    for u in 0..units {
-                        let s = &mut self.now[S][i * n + q * units + u];
-                        *s = value.mul_add(self.errors[from + u], *s);
+        let Common { m, n, drawn, .. } = self.plan.job.common;
+        let (m, n, drawn) = (m as usize, n as usize, drawn as usize);
+        self.now[S].fill(T::zero());
+        let rows: Vec<usize> = self.range(SIGMA2).chain(self.range(XI3)).collect();
+        for l in (0..self.plan.units.len()).rev() {
+            let [inputs, units, offset] = self.layer(l);
+            for (i, (place, &r)) in
+                (0..m).flat_map(|i| rows.iter().enumerate().map(move |of| (i, of)))
+            {
+                let (at, from) = (i * drawn + r, i * rows.len() + place);
+                let errors = self.errors[l][from * units..(from + 1) * units].to_vec();
+                for (q, value) in self.inputs(l, at).into_iter().enumerate() {
+                    let s = &mut self.now[S][i * n + offset + q * units..][..units];
+                    s.iter_mut().zip(&errors).for_each(|(s, &error)| *s = value.mul_add(error, *s));
+                }
+                if l > 0 {
+                    for q in 0..inputs {
+                        let weights = &self.now[X][i * n + offset + q * units..][..units];
+                        let h = self.hidden[l - 1][at * inputs + q];
+                        let pulled = dot(&errors, weights) * self.slope(h);
+                        self.errors[l - 1][from * inputs + q] = pulled;
                     }
                 }
-                from += units;
             }
         }
     }
 
     fn scores(&mut self) {
-        let Common { p: length, drawn, features, classes, .. } = self.plan.job.common;
-        let unit = self.plan.job.unit;
-        let (length, drawn, classes) = (length as usize, drawn as usize, classes as usize);
-        let one = T::one();
+        let Common { n, p: length, drawn, features, classes, .. } = self.plan.job.common;
+        let (unit, offset) = (self.plan.job.unit, self.plan.job.offset as usize);
+        let (n, length, drawn) = (n as usize, length as usize, drawn as usize);
+        let (classes, weighs) = (classes as usize, self.plan.job.per == PER_SAMPLE);
         for at in 0..self.picks.len() {
             let (i, batch) = (at / drawn, self.batch(at % drawn));
-            if batch == XI3 || batch == SIGMA2 {
+            if batch == XI3 && !weighs || batch == SIGMA2 {
                 continue;
             }
             let mut weight = self.plan.weights[i * 5 + batch];
             let pick = self.picks[at] as usize;
+            if weighs && batch <= XI3 {
+                let x = self.now[X][i * n + offset + pick];
+                let part = sigmoid(x);
+                weight *= if batch == XI3 { part * sigmoid(-x) } else { part };
+            }
             let row: Vec<T> = (0..features as usize).map(|q| self.stored(pick, q)).collect();
             // One sum for each lane of a warp, of four features in 128, then in pairs.
             let score = |weights: &[T], c: usize| {
@@ -496,21 +572,14 @@ impl<T: Exponential> Emulation<T> {
                 (0..classes).map(|c| score(weights, c)).collect()
             };
             let (mut p, mut a) = (of(THETA), of(V));
-            if batch == SIGMA1 {
+            if batch == SIGMA1 || batch == XI3 {
                 weight = -weight;
             }
-            let label = self.plan.labels[pick] as usize;
-            if classes > 1 {
-                softmax(&mut p);
-                curve(&p, &mut a, weight);
-                p[label] -= one;
-                p.iter_mut().for_each(|p| *p = weight * *p);
-            } else if batch == XI2 {
-                let small = sigmoid(-p[0].abs());
-                a[0] *= weight * small * (one - small);
-            } else {
-                let sign = if label == 0 { -one } else { one };
-                p[0] = sigmoid(sign * p[0]) * (sign * weight);
+            let along = a.clone();
+            self.losses(pick, weight, &mut p, &mut a);
+            if batch == XI3 {
+                self.slopes[at * classes] = dot(&p, &along);
+                continue;
             }
             let slopes = if batch == XI2 { &mut a } else { &mut p };
             slopes.iter_mut().for_each(|slope| *slope *= unit);
@@ -524,8 +593,13 @@ impl<T: Exponential> Emulation<T> {
         for at in 0..self.now[THETA].len() {
             let (i, j) = (at / p, at % p);
             let (q, c) = (j / classes, j % classes);
-            let strength = self.now[X][i * n + q].exponential();
-            let strength = strength + strength;
+            let half = match self.plan.job.per {
+                PER_ROW => self.now[X][i * n + q].exponential(),
+                PER_GROUP => self.now[X][i * n + self.plan.groups[0][q] as usize].exponential(),
+                PER_COLUMN => self.now[X][i * n + c].exponential(),
+                _ => self.plan.job.ridge,
+            };
+            let strength = half + half;
             let add = |batch: usize, sum: T| {
                 let slopes = self.range(batch).map(|r| self.slopes[(i * drawn + r) * classes + c]);
                 let sum = self.shift().map_or(sum, |shift| {
@@ -540,10 +614,48 @@ impl<T: Exponential> Emulation<T> {
             let d = add(XI1, strength * self.now[THETA][at]);
             let h = add(XI2, strength * self.now[V][at]) + add(SIGMA1, T::zero());
             (self.now[D][at], self.now[H][at]) = (d, h);
-            if c == 0 {
+            if c == 0 && self.plan.job.per == PER_ROW {
                 let sum = dot(&self.now[THETA][at..at + classes], &self.now[V][at..at + classes]);
                 self.now[S][i * n + q] = -strength * sum;
             }
+        }
+    }
+
+    /// s where x has an entry for groups, columns or samples.
+    fn cross(&mut self) {
+        let Common { n, p, drawn, features, classes, .. } = self.plan.job.common;
+        let (n, p, drawn, classes) = (n as usize, p as usize, drawn as usize, classes as usize);
+        let (per, offset) = (self.plan.job.per, self.plan.job.offset as usize);
+        if per == PER_ROW {
+            return;
+        }
+        for at in 0..self.now[S].len() {
+            let (i, k) = (at / n, at % n);
+            self.now[S][at] = if per == PER_SAMPLE {
+                let rows = self.range(XI3).map(|r| i * drawn + r);
+                // A sample of another node is in none of its minibatches.
+                let own = rows.filter(|&row| self.picks[row] as usize + offset == k);
+                own.fold(T::zero(), |sum, row| sum + self.slopes[row * classes])
+            } else {
+                let entries: Vec<usize> = match &self.plan.groups[1][..] {
+                    starts if per == PER_GROUP => {
+                        (starts[k] as usize * classes..starts[k + 1] as usize * classes).collect()
+                    }
+                    _ => (0..features as usize).map(|q| q * classes + k).collect(),
+                };
+                // One sum for each lane of a warp, then in pairs.
+                let mut lanes = [T::zero(); 32];
+                for (e, entry) in entries.into_iter().enumerate() {
+                    let place = i * p + entry;
+                    let lane = &mut lanes[e % 32];
+                    *lane = self.now[THETA][place].mul_add(self.now[V][place], *lane);
+                }
+                for by in [16, 8, 4, 2, 1] {
+                    lanes = std::array::from_fn(|lane| lanes[lane] + lanes[lane ^ by]);
+                }
+                let half = self.now[X][at].exponential();
+                -(half + half) * lanes[0]
+            };
         }
     }
 

@@ -98,8 +98,58 @@ pub struct Job<T: Real> {
     pub errors: Address,
     pub coefficients: [Address; 12],
     pub rest: Address,
+    pub targets: Address,
+    pub below: Address,
+    pub pulled: Address,
+    pub group: Address,
+    pub groups: Address,
     pub unit: T,
     pub ridge: T,
+    pub delta: T,
+    pub loss: u32,
+    pub per: u32,
+    pub bias: u32,
+    pub offset: u32,
+}
+
+/// What hidden units compute, as `tanh` of [`Common`].
+pub const TANH: u32 = 1;
+pub const RELU: u32 = 2;
+
+/// Losses.
+pub const SOFTMAX: u32 = 0;
+pub const LOGISTIC: u32 = 1;
+pub const SQUARED: u32 = 2;
+pub const HUBER: u32 = 3;
+
+/// What x of a linear model has an entry for.
+pub const PER_ROW: u32 = 0;
+pub const PER_GROUP: u32 = 1;
+pub const PER_COLUMN: u32 = 2;
+pub const PER_SAMPLE: u32 = 3;
+
+impl<T: Real> Job<T> {
+    /// The job of hidden layer `l` of these units; the arrays of all layers are one after the other.
+    pub fn layer(&self, units: &[u32], l: usize) -> Job<T> {
+        let Some(&own) = units.get(l) else { return *self };
+        let [_, _, xi3, _, sigma2] = self.size;
+        let count = u64::from(sigma2 + xi3);
+        let below = units[..l].iter().map(|&units| u64::from(units)).sum::<u64>();
+        let before = below - l.checked_sub(1).map_or(0, |last| u64::from(units[last]));
+        // Activations and errors of the layers below, and of those below the layer below.
+        let at = |array: Address, rows: u64, units: u64| {
+            array + u64::from(self.m) * rows * units * T::BYTES as u64
+        };
+        let inputs = |l: usize| if l == 0 { self.features } else { units[l - 1] };
+        let weights = |l: usize| (inputs(l) + self.bias) * units[l];
+        let drawn = u64::from(self.drawn);
+        let mut job = *self;
+        (job.features, job.units) = (inputs(l), own);
+        job.offset = (0..l).map(weights).sum();
+        (job.hidden, job.errors) = (at(self.hidden, drawn, below), at(self.errors, count, below));
+        (job.below, job.pulled) = (at(self.hidden, drawn, before), at(self.errors, count, before));
+        job
+    }
 }
 
 impl<T: Real> Deref for Job<T> {

@@ -6,11 +6,17 @@ use lopa::engine::Node;
 use lopa::engine::device::Program;
 use lopa::error::{Error, Result};
 use lopa::math::real::{Real, cast};
+use lopa::problem::builtin::goal::Goals;
+use lopa::problem::builtin::hidden::Activation;
+use lopa::problem::builtin::loss::Loss;
 use lopa::problem::derivative::Batches;
-use lopa::problem::form::Form;
+use lopa::problem::form::{Form, Per, Term};
 use lopa::problem::oracle::Draws;
 
-use crate::job::{Common, Job};
+use crate::job::{
+    Common, HUBER, Job, LOGISTIC, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, RELU, SOFTMAX,
+    SQUARED, TANH,
+};
 use crate::list::{Array, Arrays, List, PLACES};
 
 /// The most classes that the kernels support.
@@ -34,7 +40,7 @@ pub enum Table<T> {
 /// Which kernels compute d, h and s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    Layer,
+    Layers,
     Linear,
     Quadratic,
 }
@@ -73,12 +79,18 @@ pub struct Plan<T: Real> {
     /// table.
     pub own: [Vec<u32>; 2],
     pub owned: [Vec<u32>; 2],
+    /// Of each row of the table: its class, or the numbers to predict.
     pub labels: Vec<u32>,
+    pub targets: Vec<T>,
     pub table: Table<T>,
     pub shift: Vec<T>,
     /// Of the losses of the first evaluation.
     pub weights: Vec<T>,
     pub coefficients: [Vec<T>; 12],
+    /// Units of each hidden layer.
+    pub units: Vec<u32>,
+    /// The group of each row of θ, and where each group starts.
+    pub groups: [Vec<u32>; 2],
     /// The arrays of a node, those of [`PLACES`] first, and their lengths.
     pub arrays: Vec<Array>,
     pub lengths: Vec<usize>,
@@ -90,6 +102,12 @@ pub struct Plan<T: Real> {
     scales: Vec<[f64; 2]>,
     /// The arrays of each of the algorithm's variables, and where it starts in them.
     variables: Vec<Vec<usize>>,
+}
+
+/// The byte that represents 1 in this unit.
+fn byte_of_one(unit: f64) -> Option<u8> {
+    let near = (1.0 / unit).round();
+    ((1.0..=255.0).contains(&near) && (near * unit - 1.0).abs() < 1e-15).then_some(near as u8)
 }
 
 pub fn refused(why: impl std::fmt::Display) -> Error {
@@ -177,10 +195,13 @@ impl<T: Real> Plan<T> {
             own: [Vec::new(), Vec::new()],
             owned: [Vec::new(), Vec::new()],
             labels: Vec::new(),
+            targets: Vec::new(),
             table: Table::Numbers(Vec::new()),
             shift: Vec::new(),
             weights: Vec::new(),
             coefficients: Default::default(),
+            units: Vec::new(),
+            groups: Default::default(),
             arrays: arrays.0,
             lengths,
             evaluations: Vec::new(),
@@ -249,31 +270,124 @@ impl<T: Real> Plan<T> {
                 self.job.outputs = quadratic.coefficients[4].len() as u32;
                 self.job.samples = quadratic.samples as u32;
             }
-            Form::Linear { inner, columns, .. } => {
+            Form::Linear { inner, loss, columns, bias, per, .. } => {
                 self.kind = Kind::Linear;
-                self.job.classes = *columns as u32;
-                self.take_table(inner.samples)?;
+                self.take_loss(*loss, *columns)?;
+                self.take_table(inner.samples, *bias)?;
+                self.job.per = match *per {
+                    Per::Row => PER_ROW,
+                    Per::Group(of) => {
+                        let starts = (0..of.len()).filter(|&q| q == 0 || of[q] != of[q - 1]);
+                        let starts = starts.chain([of.len()]).map(|q| q as u32).collect();
+                        self.groups = [of.to_vec(), starts];
+                        PER_GROUP
+                    }
+                    Per::Column => PER_COLUMN,
+                    Per::Sample { first, ridge } => {
+                        (self.job.offset, self.job.ridge) = (first as u32, ridge);
+                        PER_SAMPLE
+                    }
+                };
             }
-            Form::Layer { inner, units, classes, tanh, ridge, .. } => {
-                self.kind = Kind::Layer;
-                (self.job.units, self.job.classes) = (*units as u32, *classes as u32);
-                (self.job.tanh, self.job.ridge) = (u32::from(*tanh), *ridge);
-                self.take_table(inner.samples)?;
+            Form::Layers { inner, loss, columns, units, bias, activation, ridge, .. } => {
+                self.kind = Kind::Layers;
+                self.take_loss(*loss, *columns)?;
+                self.take_table(inner.samples, false)?;
+                self.units = units.iter().map(|&units| units as u32).collect();
+                self.job.units = self.units.last().copied().unwrap_or(0);
+                (self.job.bias, self.job.ridge) = (u32::from(*bias), *ridge);
+                self.job.tanh = match activation {
+                    Activation::Sigmoid => 0,
+                    Activation::Tanh => TANH,
+                    Activation::Relu => RELU,
+                };
             }
-        }
-        if self.job.classes as usize > CLASSES {
-            return Err(refused(format!("more than {CLASSES} classes")));
         }
         for own in &mut self.own {
             own.push(0);
         }
+        let mut goals = [(Vec::new(), Vec::new()), (Vec::new(), Vec::new())];
         for node in nodes {
-            self.take_form(node.oracle.form().map_err(refused)?, &first)?;
+            self.take_form(node.oracle.form().map_err(refused)?, &first, &mut goals)?;
         }
+        self.take_goals(goals);
         Ok(())
     }
 
-    fn take_form(&mut self, form: Form<T>, first: &Form<T>) -> Result<()> {
+    fn take_loss(&mut self, loss: Loss, columns: usize) -> Result<()> {
+        if columns > CLASSES {
+            return Err(refused(format!("more than {CLASSES} classes, or numbers to predict")));
+        }
+        self.job.classes = columns as u32;
+        self.job.loss = match loss {
+            Loss::Softmax => SOFTMAX,
+            Loss::Logistic => LOGISTIC,
+            Loss::Squared => SQUARED,
+            Loss::Huber(delta) => {
+                self.job.delta = T::of(delta);
+                HUBER
+            }
+            Loss::Cox => return Err(refused("the loss `cox`, which is of all rows together")),
+        };
+        Ok(())
+    }
+
+    /// What the samples of g and of f are trained on goes to their rows. Where x has an entry for each training sample, and
+    /// each may have a label of its own, a row of the table becomes a sample: those of g first.
+    fn take_goals(&mut self, goals: [(Vec<u32>, Vec<T>); 2]) {
+        if self.kind == Kind::Quadratic {
+            return;
+        }
+        if self.job.per == PER_SAMPLE {
+            let rows = self.owned.concat();
+            let features = self.job.features as usize;
+            let row = |row: &u32| *row as usize * features..(*row as usize + 1) * features;
+            match &mut self.table {
+                Table::Bytes(all) => {
+                    *all = rows.iter().flat_map(|of| &all[row(of)]).copied().collect();
+                }
+                Table::Numbers(all) => {
+                    *all = rows.iter().flat_map(|of| &all[row(of)]).copied().collect();
+                }
+            }
+            let mut numbers = 0..;
+            for owned in &mut self.owned {
+                owned.iter_mut().zip(&mut numbers).for_each(|(row, number)| *row = number);
+            }
+        }
+        let rows = match &self.table {
+            Table::Bytes(all) => all.len(),
+            Table::Numbers(all) => all.len(),
+        } / self.job.features.max(1) as usize;
+        let columns = self.job.classes as usize;
+        for (owned, (labels, targets)) in self.owned.iter().zip(goals) {
+            if !labels.is_empty() {
+                self.labels.resize(rows, 0);
+                owned
+                    .iter()
+                    .zip(labels)
+                    .for_each(|(&row, label)| self.labels[row as usize] = label);
+            }
+            if !targets.is_empty() {
+                self.targets.resize(rows * columns, T::zero());
+                for (&row, own) in owned.iter().zip(targets.chunks_exact(columns)) {
+                    self.targets[row as usize * columns..][..columns].copy_from_slice(own);
+                }
+            }
+        }
+    }
+
+    fn take_form(
+        &mut self,
+        form: Form<T>,
+        first: &Form<T>,
+        goals: &mut [(Vec<u32>, Vec<T>); 2],
+    ) -> Result<()> {
+        if let Form::Linear { per: Per::Sample { first, .. }, .. } = form
+            && first != (self.job.offset + self.own[0].last().copied().unwrap_or(0)) as usize
+        {
+            return Err(refused("nodes whose samples are not one after the other in x"));
+        }
         match (form, first) {
             (Form::Quadratic(own), _) => {
                 let all = own.coefficients.into_iter().chain(own.noise);
@@ -290,11 +404,16 @@ impl<T: Real> Plan<T> {
                 }
             }
             (
-                Form::Linear { inner, outer, .. } | Form::Layer { inner, outer, .. },
-                Form::Linear { inner: first, .. } | Form::Layer { inner: first, .. },
+                Form::Linear { inner, outer, .. } | Form::Layers { inner, outer, .. },
+                Form::Linear { inner: first, .. } | Form::Layers { inner: first, .. },
             ) => {
                 self.scales.push([inner.c, outer.c]);
                 for (side, term) in [&inner, &outer].into_iter().enumerate() {
+                    let Term { goals: own, .. } = term;
+                    match own {
+                        Goals::Classes(classes) => goals[side].0.extend(classes),
+                        Goals::Numbers { values, .. } => goals[side].1.extend(values),
+                    }
                     if !term.samples.beside(first.samples) {
                         return Err(refused("nodes whose samples are in different tables"));
                     }
@@ -307,29 +426,52 @@ impl<T: Real> Plan<T> {
         Ok(())
     }
 
-    fn take_table(&mut self, samples: &Samples<T>) -> Result<()> {
+    /// The features; with `bias`, one more that is 1.
+    fn take_table(&mut self, samples: &Samples<T>, bias: bool) -> Result<()> {
         let features = samples.cols();
-        self.job.features = features as u32;
-        self.job.stride = features.next_multiple_of(4) as u32;
+        let all = features + usize::from(bias);
+        self.job.features = all as u32;
+        self.job.stride = all.next_multiple_of(4) as u32;
         self.job.unit = T::one();
-        self.labels = samples.labels().to_vec();
         match samples.table() {
-            Stock::Bytes { bytes, unit, shift } => {
+            Stock::Bytes { bytes, unit, shift } if !bias => {
                 self.table = Table::Bytes(bytes.to_vec());
                 (self.job.bytes, self.job.unit, self.shift) = (1, T::of(unit), cast(shift));
             }
-            Stock::Numbers(Features::Dense { values, .. }) => {
+            Stock::Bytes { bytes, unit, shift } => match byte_of_one(unit) {
+                Some(one) => {
+                    let rows = bytes.chunks_exact(features.max(1));
+                    self.table = Table::Bytes(
+                        rows.flat_map(|row| row.iter().copied().chain([one])).collect(),
+                    );
+                    (self.job.bytes, self.job.unit, self.shift) = (1, T::of(unit), cast(shift));
+                    self.shift.push(T::zero());
+                }
+                None => {
+                    let value = |q: usize, byte: u8| T::of(unit * (f64::from(byte) - shift[q]));
+                    let row = |row: &[u8]| {
+                        let own = row.iter().enumerate().map(|(q, &byte)| value(q, byte));
+                        own.chain([T::one()]).collect::<Vec<T>>()
+                    };
+                    let rows = bytes.chunks_exact(features.max(1));
+                    self.table = Table::Numbers(rows.flat_map(row).collect());
+                }
+            },
+            Stock::Numbers(Features::Dense { values, .. }) if !bias => {
                 self.table = Table::Numbers(cast(values));
             }
-            Stock::Numbers(sparse) => {
-                if sparse.rows().saturating_mul(features) > ENTRIES {
+            Stock::Numbers(stored) => {
+                if stored.rows().saturating_mul(all) > ENTRIES {
                     return Err(refused(
                         "sparse features that are too many once zeros are filled in",
                     ));
                 }
-                let mut table = vec![T::zero(); sparse.rows() * features];
-                for (row, to) in table.chunks_exact_mut(features).enumerate() {
-                    sparse.each(row, |q, value| to[q] = T::of(value));
+                let mut table = vec![T::zero(); stored.rows() * all];
+                for (row, to) in table.chunks_exact_mut(all).enumerate() {
+                    stored.each(row, |q, value| to[q] = T::of(value));
+                    if bias {
+                        to[features] = T::one();
+                    }
                 }
                 self.table = Table::Numbers(table);
             }
@@ -360,6 +502,16 @@ impl<T: Real> Plan<T> {
             }
             Rule::Listed(list) => to.extend(list.factors.iter().map(|factor| T::of(factor(k)))),
         }
+    }
+
+    /// Whether it is one hidden layer with biases, of sigmoids or tanh, and a softmax: what tensor cores compute.
+    pub fn is_classifier(&self) -> bool {
+        let job = &self.job;
+        self.kind == Kind::Layers
+            && self.units.len() == 1
+            && job.bias == 1
+            && job.tanh != RELU
+            && job.loss == SOFTMAX
     }
 
     /// The list of a listed rule.

@@ -94,7 +94,7 @@ const EDITS: &[Edit] = &[
     ("ridge = 0.1", "ridge = nan", "config/out-of-range", "`ridge = NaN`", "e.toml:7:9"),
     ("ridge = 0.1", "ridge = -1.0", "config/out-of-range", "`ridge = -1`", "e.toml:7:9"),
     ("ridge = 0.1", "ridge = inf", "config/out-of-range", "`ridge = inf`", "e.toml:7:9"),
-    ("ridge = 0.1", "activation = \"relu\"", "config/unknown-value", "`relu`", "e.toml:7:14"),
+    ("ridge = 0.1", "activation = \"step\"", "config/unknown-value", "`step`", "e.toml:7:14"),
     ("[problem]", "[[problem]]", "config/wrong-type", "`problem` must be a table", "e.toml:4:"),
     // [data]
     ("\"blobs\"", "\"blob\"", "config/unknown-name", "data set `blob`", "e.toml:10:8"),

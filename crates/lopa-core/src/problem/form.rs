@@ -1,34 +1,64 @@
 //! A node's part as plain numbers, for a device that computes its derivatives elsewhere.
 
+use super::builtin::goal::Goals;
+use super::builtin::hidden::Activation;
+use super::builtin::loss::Loss;
 use crate::data::Samples;
 
 /// The functions of a part, for a device that takes it over.
 pub enum Form<'a, T> {
     /// `quadratic`: see there for the names.
     Quadratic(Quadratic<'a, T>),
-    /// `hyperparameter`: a linear classifier without a bias, one column of θ or one for each class,
-    /// with the regulariser θᵀ diag(eˣ) θ.
+    /// `hyperparameter` and `hyper-cleaning`: a linear model.
     Linear {
         /// The data term of g.
         inner: Term<'a, T>,
         /// The data term of f.
         outer: Term<'a, T>,
+        /// The losses.
+        loss: Loss,
         /// Columns of θ.
         columns: usize,
+        /// Whether there is a bias, the last row of θ.
+        bias: bool,
+        /// What x has an entry for.
+        per: Per<'a, T>,
     },
-    /// `representation` with one hidden layer.
-    Layer {
+    /// `representation`: hidden layers and a head with a bias.
+    Layers {
         /// The data term of g.
         inner: Term<'a, T>,
         /// The data term of f.
         outer: Term<'a, T>,
-        /// Hidden units.
-        units: usize,
-        /// Classes of the head.
-        classes: usize,
-        /// Whether units compute tanh; a sigmoid otherwise.
-        tanh: bool,
+        /// The losses.
+        loss: Loss,
+        /// Columns of the head.
+        columns: usize,
+        /// Units of each hidden layer.
+        units: Vec<usize>,
+        /// Whether hidden layers have biases.
+        bias: bool,
+        /// What the units compute.
+        activation: Activation,
         /// μ
+        ridge: T,
+    },
+}
+
+/// What x of a linear model has an entry for.
+#[derive(Debug, Clone, Copy)]
+pub enum Per<'a, T> {
+    /// Each row of θ: its strength in θᵀ diag(eˣ) θ.
+    Row,
+    /// Groups of consecutive rows of θ: theirs; with the group of each row.
+    Group(&'a [u32]),
+    /// Each column of θ: its strength.
+    Column,
+    /// Each training sample of all nodes, in order: the weight σ(x) of its loss.
+    Sample {
+        /// The entry of the node's first sample.
+        first: usize,
+        /// r of the ridge r |θ|².
         ridge: T,
     },
 }
@@ -37,6 +67,8 @@ pub enum Form<'a, T> {
 pub struct Term<'a, T> {
     /// The samples.
     pub samples: &'a Samples<T>,
+    /// What each of them is trained on.
+    pub goals: &'a Goals<T>,
     /// c
     pub c: f64,
 }

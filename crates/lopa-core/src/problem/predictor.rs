@@ -1,6 +1,7 @@
 //! A trained model as layers, for predictions on new rows and for export.
 
 use crate::data::Features;
+use crate::math::real::{Real, update};
 use lopa_kernels::{Level, Rows, each_block};
 
 /// Layers, one after the other; the last one gives a probability for each class, or scaled numbers.
@@ -32,6 +33,8 @@ pub enum Then {
     Sigmoid,
     /// tanh z, for every entry.
     Tanh,
+    /// The larger of z and 0, for every entry.
+    Relu,
     /// e^{z_c} / Σ_k e^{z_k}; one score z stands for the scores (z, 0) of two classes.
     Softmax,
     /// z itself: numbers.
@@ -70,6 +73,7 @@ impl Layer {
         match self.then {
             Then::Sigmoid => Level::best().sigmoid(&mut z),
             Then::Tanh => Level::best().tanh(&mut z),
+            Then::Relu => rectify(&mut z),
             Then::Softmax if self.outputs == 1 => {
                 let mut both: Vec<f64> = z.iter().flat_map(|&z| [z, -z]).collect();
                 Level::best().sigmoid(&mut both);
@@ -80,6 +84,11 @@ impl Layer {
         }
         z
     }
+}
+
+/// z ← the larger of z and 0, for every entry; NaN stays.
+pub fn rectify<T: Real>(z: &mut [T]) {
+    update(z, [], |z, []| if z < T::zero() { T::zero() } else { z });
 }
 
 /// The most probable class of each row, the first of several.

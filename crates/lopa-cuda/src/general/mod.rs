@@ -9,7 +9,7 @@ mod task;
 
 use lopa::math::real::Real;
 
-use crate::plan::{Kind, Plan};
+use crate::plan::Plan;
 
 #[cfg(feature = "emulate")]
 pub use emulate::take as emulated;
@@ -28,7 +28,7 @@ const ORDER: [usize; 5] = [0, 1, 3, 4, 2];
 pub fn can<T: Real>(plan: &Plan<T>) -> bool {
     let job = &plan.job;
     T::BYTES == 4
-        && plan.kind == Kind::Layer
+        && plan.is_classifier()
         && plan.evaluations.iter().all(|evaluated| !evaluated.single)
         && job.features > 0
         && (1..=UNITS).contains(&job.units)

@@ -8,7 +8,7 @@ mod work;
 
 use lopa::math::real::Real;
 
-use crate::plan::{Kind, LISTED, Plan, Table};
+use crate::plan::{LISTED, Plan, Table};
 
 #[cfg(feature = "emulate")]
 pub use emulate::take as emulated;
@@ -36,7 +36,7 @@ pub fn can<T: Real>(plan: &Plan<T>) -> bool {
     };
     let stride = 128 * u64::from(layout::chunks(job.features) + 1);
     T::BYTES == 4
-        && plan.kind == Kind::Layer
+        && plan.is_classifier()
         && job.scheme != LISTED
         && plan.shift.iter().all(|&shift| shift == T::zero())
         && job.units <= UNITS

@@ -2,7 +2,7 @@
 
 use lopa::run::evaluate::Point;
 
-use super::{card, hopper, run};
+use super::{card, hopper, run, tables};
 
 const QUADRATIC: &str = r#"
 problem = { name = "quadratic", n = 7, p = 5, noise = 0.3, samples = 40 }
@@ -40,6 +40,18 @@ beta = 0.1
 lambda = 0.1
 "#;
 
+const CLEANING: &str = r#"
+problem = { name = "hyper-cleaning", ridge = 0.02 }
+data = "digits"
+network = { nodes = 5, graph = "complete" }
+run = { iterations = 60, batch = 7, evaluations = 3 }
+[[algorithm]]
+name = "lopa-gt"
+alpha = 20.0
+beta = 0.1
+lambda = 0.1
+"#;
+
 /// Every problem in every shape, every algorithm, in both precisions.
 const CASES: &[(&str, &[&str])] = &[
     (QUADRATIC, &[]),
@@ -50,6 +62,20 @@ const CASES: &[(&str, &[&str])] = &[
     (LAYER, &["problem.activation=tanh", "problem.hidden=[40]", "run.precision=f64"]),
     (LAYER, &["problem.validation=0.3", "algorithm.lopa-gt.name=lopa-lg"]),
     (LAYER, &["data.scaling=standardise", "run.shared_samples=true"]),
+    (LAYER, &["problem.bias=false", "problem.hidden=[40]"]),
+    (LAYER, &["problem.hidden=[70, 35]", "problem.activation=relu", "run.iterations=20"]),
+    (LAYER, &["problem.hidden=[12, 34, 5]", "problem.bias=false", "run.precision=f64"]),
+    (LAYER, &["problem.loss=logistic", "data.classes=[3, 8]", "run.precision=f64"]),
+    (LINEAR, &["problem.bias=true"]),
+    (LINEAR, &["problem.bias=true", "data.scaling=centre", "run.precision=f32"]),
+    (LINEAR, &["problem.bias=true", "problem.strength=class"]),
+    (LINEAR, &["problem.groups=[3, 21, 40]", "problem.bias=true", "data.classes=[1, 4, 7]"]),
+    (LINEAR, &["problem.loss=softmax", "data.classes=[3, 8]", "problem.strength=class"]),
+    (CLEANING, &[]),
+    (CLEANING, &["problem.bias=false", "problem.start=-0.5", "run.precision=f32"]),
+    (CLEANING, &["data.scaling=standardise", "run.shared_samples=true", "run.batch=40"]),
+    (CLEANING, &["problem.loss=logistic", "data.classes=[3, 8]", "data.scaling=centre"]),
+    (CLEANING, &["algorithm.lopa-gt.name=lopa-lg", "data.classes=[1, 4, 7]", "run.precision=f32"]),
     (LINEAR, &[]),
     (LINEAR, &["run.precision=f32", "algorithm.lopa-gt.name=local"]),
     (LINEAR, &["data.classes=[0, 1]", "data.scaling=centre", "run.precision=f32"]),
@@ -152,6 +178,31 @@ pub fn compare(text: &str, sets: &[&str], device: &str) {
     }
 }
 
+/// Regressions: bytes and other numbers, one number to predict and several, on a card with one block per node as well.
+const NUMBERS: &[(&str, bool, usize, usize, &[&str])] = &[
+    (LAYER, false, 30, 1, &[]),
+    (LAYER, true, 33, 3, &["problem.loss=huber", "problem.delta=0.5", "run.precision=f64"]),
+    (LAYER, true, 32, 20, &["problem.hidden=[20, 9]", "problem.activation=relu"]),
+    (LINEAR, false, 30, 1, &["problem.bias=true", "run.precision=f32"]),
+    (LINEAR, true, 140, 2, &["problem.loss=huber"]),
+    (LINEAR, true, 31, 10, &["run.precision=f32", "network.nodes=66", "run.batch=3"]),
+    (LINEAR, false, 24, 17, &["problem.strength=class", "problem.bias=true"]),
+    (CLEANING, true, 20, 1, &["problem.loss=huber", "algorithm.lopa-gt.alpha=1.0"]),
+    (CLEANING, false, 20, 3, &["algorithm.lopa-gt.alpha=1.0", "run.precision=f32"]),
+];
+
+fn numbers(device: &str) {
+    for &(text, whole, features, outputs, sets) in NUMBERS {
+        let data = tables::sets(whole, features, outputs);
+        let text = text.replace("data = \"digits\"\n", "").replace("\npartition", "\n# partition");
+        let sets: Vec<&str> = data.iter().map(String::as_str).chain(sets.iter().copied()).collect();
+        match device {
+            "bits" => same_bits(&text, &sets),
+            _ => compare(&text, &sets, device),
+        }
+    }
+}
+
 type Case = (String, &'static [&'static str]);
 
 fn pixels() -> impl Iterator<Item = Case> {
@@ -186,12 +237,14 @@ pub fn soba(text: &str) -> String {
 #[test]
 fn the_emulation_agrees_with_the_processor() {
     every_algorithm().for_each(|(text, sets)| compare(&text, sets, "emulated"));
+    numbers("emulated");
 }
 
 #[test]
 fn a_card_agrees_with_the_processor() {
     if card() {
         every_algorithm().for_each(|(text, sets)| compare(&text, sets, "cuda"));
+        numbers("cuda");
     }
 }
 
@@ -242,10 +295,13 @@ fn a_card_and_its_emulation_have_the_same_bits() {
     if !card() {
         return;
     }
-    for (text, sets) in every_algorithm() {
-        let digest = |device| run(&text, &[sets, &[device][..]].concat()).unwrap().0.digest;
-        let first = digest("run.device=plain");
-        assert_eq!(first, digest("run.device=plain"), "a card repeats itself: {sets:?}");
-        assert_eq!(first, digest("run.device=emulated"), "{sets:?} of {text}");
-    }
+    every_algorithm().for_each(|(text, sets)| same_bits(&text, sets));
+    numbers("bits");
+}
+
+pub fn same_bits(text: &str, sets: &[&str]) {
+    let digest = |device| run(text, &[sets, &[device][..]].concat()).unwrap().0.digest;
+    let first = digest("run.device=plain");
+    assert_eq!(first, digest("run.device=plain"), "a card repeats itself: {sets:?} of {text}");
+    assert_eq!(first, digest("run.device=emulated"), "{sets:?} of {text}");
 }

@@ -8,6 +8,7 @@ mod kernels;
 mod methods;
 mod refuse;
 mod shapes;
+mod tables;
 
 use std::sync::atomic::AtomicBool;
 

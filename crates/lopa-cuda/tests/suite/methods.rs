@@ -23,6 +23,13 @@ network = { nodes = 5, graph = "path" }
 run = { iterations = 40, batch = 7, evaluations = 3 }
 "#;
 
+const CLEANING: &str = r#"
+problem = { name = "hyper-cleaning", ridge = 0.02 }
+data = "digits"
+network = { nodes = 4, graph = "ring" }
+run = { iterations = 20, batch = 6, evaluations = 3 }
+"#;
+
 const BILEVEL: &str = "alpha = { over_sqrt = 0.02 }\nbeta = 0.1\nlambda = 0.05\n";
 const SINGLE: &str = "alpha = { over_sqrt = 0.05 }\n";
 
@@ -79,6 +86,8 @@ fn emulated_lists_agree_with_the_processor() {
     all(LAYER, &[], "emulated");
     all(LINEAR, &["data.classes=[3, 8]"], "emulated");
     all(LINEAR, &["data.classes=[1, 4, 7]", "run.iterations=10"], "emulated");
+    all(LAYER, &["problem.hidden=[7, 5]", "problem.bias=false", "run.iterations=10"], "emulated");
+    all(CLEANING, &["run.iterations=10"], "emulated");
     together("emulated-general");
 }
 
@@ -87,6 +96,8 @@ fn lists_on_a_card_agree_with_the_processor() {
     if card() {
         all(QUADRATIC, &[], "cuda");
         all(LAYER, &[], "plain");
+        all(LAYER, &["problem.hidden=[7, 5]", "problem.bias=false"], "plain");
+        all(CLEANING, &[], "cuda");
         all(LINEAR, &[], "cuda");
     }
     if hopper() {
@@ -99,7 +110,7 @@ fn lists_have_the_same_bits_on_a_card_and_in_its_emulation() {
     if !card() {
         return;
     }
-    for problem in [QUADRATIC, LAYER, LINEAR] {
+    for problem in [QUADRATIC, LAYER, LINEAR, CLEANING] {
         for &method in METHODS {
             let scope = if method.2 { "scope=global" } else { "scope=personal" };
             let digest = |device| run(&text(problem, method), &[scope, device]).unwrap().0.digest;

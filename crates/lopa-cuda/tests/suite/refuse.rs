@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use lopa::folder::complete;
 use lopa::run::Context;
 
-use super::{Rows, card, experiment, run};
+use super::{Rows, card, experiment, run, tables};
 
 const FILE: &str = r#"
 problem = { name = "quadratic" }
@@ -34,8 +34,14 @@ fn a_refusal_names_what_it_refuses() {
     let found = FILE.replace("beta = 0.5\n", "");
     let error = run(&found, &[]).unwrap_err();
     assert!(error.id == "device/refused" && error.message.contains("`beta`"), "{error}");
-    assert!(refusal(&[LAYER, &["problem.hidden=[5, 4]"]].concat()).contains("hidden"));
-    assert!(refusal(&[LAYER, &["problem.bias=false"]].concat()).contains("biases"));
+    let times = tables::survival();
+    let cox = times.iter().map(String::as_str).chain(["problem.name=hyperparameter"]);
+    assert!(refusal(&cox.collect::<Vec<_>>()).contains("`cox`"));
+    let rows = ["problem.name=reweighting", "problem.by=class", "data.name=digits"];
+    assert!(refusal(&rows).contains("by group"));
+    let many = ["data.name=blobs", "data.centres=65", "data.rows=3000"];
+    assert!(refusal(&[LAYER, &many].concat()).contains("64 classes"));
+    assert!(refusal(&["problem.name=meta-learning", "data.name=digits"]).contains("form"));
     let uneven = ["run.batch=full", "partition.name=dirichlet-class", "partition.alpha=0.5"];
     assert!(refusal(&[LAYER, &uneven].concat()).contains("batch"));
 }
@@ -63,7 +69,7 @@ fn what_is_refused_leaves_no_folder() {
         let data = experiment.load_data(&context).unwrap();
         complete(&experiment, data.as_ref(), (runs.path(), 1), &context, &mut Rows::default())
     };
-    let error = go(&[LAYER, &["problem.hidden=[5, 4]"]].concat()).unwrap_err();
+    let error = go(&["problem.name=meta-learning", "data.name=digits"]).unwrap_err();
     assert_eq!((error.id, count()), ("device/refused", 0), "{error}");
     go(&[]).unwrap();
     assert_eq!(count(), 1);

@@ -4,8 +4,9 @@ use lopa::math::portable::powf;
 use lopa::math::random::{Purpose, Stream};
 use rayon::prelude::*;
 
-use super::agree::compare;
-use super::{hopper, run};
+use super::agree::{compare, same_bits};
+use super::tables;
+use super::{card, hopper, run};
 
 const FILE: &str = r#"
 problem = { name = "representation", hidden = [9] }
@@ -95,9 +96,20 @@ const SMALL: Range =
 const ALL: Range =
     Range { features: 3072, units: 512, classes: 64, batch: 1024, nodes: 9, products: 1 << 24 };
 
+/// A case: the experiment, its sizes and its overrides.
+struct Case {
+    text: String,
+    features: usize,
+    units: usize,
+    classes: usize,
+    /// Of the data, and all others.
+    data: Vec<String>,
+    sets: Vec<String>,
+}
+
 /// Case `seed` of a range: sizes whose logarithms are uniform; bytes, numbers, shifted or sparse features; an activation, a
 /// graph and an algorithm.
-fn drawn(range: &Range, seed: u64) -> (String, Vec<String>) {
+fn drawn(range: &Range, seed: u64) -> Case {
     let stream = &mut Stream::new(seed, Purpose::Data, 7);
     let mut size = |low: usize, high: usize| {
         let between = stream.below(1 << 20) as f64 / f64::from(1 << 20);
@@ -116,25 +128,25 @@ fn drawn(range: &Range, seed: u64) -> (String, Vec<String>) {
         }
     }
     let step = (1.0 / (units + 1) as f64).min(0.05);
-    let mut sets = vec![
-        format!("problem.hidden=[{units}]"),
+    let (mut data, mut sets) = (Vec::new(), Vec::new());
+    sets.extend([
         format!("network.nodes={nodes}"),
         format!("run.batch={batch}"),
         "run.iterations=3".into(),
         "run.evaluations=1".into(),
-    ];
+    ]);
     let kind = stream.below(4);
     if kind == 0 {
         // Bytes: some columns of the digits, and some of their classes.
         let columns: Vec<String> =
             (0..features.min(64)).map(|at| ((at * 29 + 20) % 64).to_string()).collect();
-        sets.push(format!("data.columns=[{}]", columns.join(", ")));
+        data.push(format!("data.columns=[{}]", columns.join(", ")));
         let classes: Vec<String> = (0..classes.min(10)).map(|class| class.to_string()).collect();
-        sets.push(format!("data.classes=[{}]", classes.join(", ")));
-        sets.push(["data.scaling=unit", "data.scaling=centre"][stream.below(2)].into());
+        data.push(format!("data.classes=[{}]", classes.join(", ")));
+        data.push(["data.scaling=unit", "data.scaling=centre"][stream.below(2)].into());
     } else {
         let rows = (20 * nodes).max(10 * classes);
-        sets.extend([
+        data.extend([
             "data.name=blobs".into(),
             format!("data.features={features}"),
             format!("data.centres={classes}"),
@@ -143,7 +155,7 @@ fn drawn(range: &Range, seed: u64) -> (String, Vec<String>) {
             "data.spread=0.3".into(),
         ]);
     }
-    sets.push(["problem.activation=sigmoid", "problem.activation=tanh"][stream.below(2)].into());
+    let activation = ["sigmoid", "tanh"][stream.below(2)];
     sets.push(
         ["network.graph=path", "network.graph=star", "network.graph=complete"][stream.below(3)]
             .into(),
@@ -152,26 +164,114 @@ fn drawn(range: &Range, seed: u64) -> (String, Vec<String>) {
     let text = FILE
         .replace("beta = 0.01", &format!("beta = {step}"))
         .replace("lambda = 0.01", &format!("lambda = {step}"))
-        .replace("\"lopa-gt\"", &format!("{name:?}"));
-    (text, sets)
+        .replace("\"lopa-gt\"", &format!("{name:?}"))
+        .replace("[9]", &format!("[{units}], activation = {activation:?}"));
+    Case { text, features, units, classes, data, sets }
 }
 
-fn draws(range: &Range, device: &str) {
+/// The same with any model: hidden layers, none or several, with biases or without; what they compute; the loss; what x
+/// has an entry for; the precision.
+fn any_model(range: &Range, seed: u64) -> Case {
+    let mut case = drawn(range, seed);
+    let stream = &mut Stream::new(seed, Purpose::Data, 8);
+    let mut pick = |of: &[&'static str]| of[stream.below(of.len())];
+    let kind = pick(&["representation", "representation", "hyperparameter", "hyper-cleaning"]);
+    let mut keys = vec![format!("name = {kind:?}")];
+    if kind == "representation" {
+        let units = case.units;
+        let layers = match pick(&["one", "two", "two", "three"]) {
+            "one" => vec![units],
+            "two" => vec![units, units.div_ceil(2) + 1],
+            _ => vec![units.div_ceil(2), units, units.div_ceil(3)],
+        };
+        keys.push(format!("hidden = {layers:?}"));
+        keys.push(format!("activation = {:?}", pick(&["sigmoid", "tanh", "relu"])));
+        keys.push(pick(&["validation = 0.0", "validation = 0.4"]).into());
+    }
+    if kind == "hyperparameter" {
+        let half = case.features / 2;
+        match pick(&["feature", "class", "groups"]) {
+            "groups" if half > 0 && !case.data.iter().any(|set| set.contains("columns")) => {
+                keys.push(format!("groups = [{half}, {}]", case.features - half));
+            }
+            "class" => keys.push("strength = \"class\"".into()),
+            _ => {}
+        }
+    }
+    keys.push(pick(&["bias = true", "bias = false"]).into());
+    match pick(&["classes", "two", "numbers", "numbers"]) {
+        "two" => {
+            keys.push(format!("loss = {:?}", pick(&["logistic", "softmax"])));
+            case.data.retain(|set| !set.contains("classes") && !set.contains("centres"));
+            let few = match case.data.iter().any(|set| set.contains("blobs")) {
+                true => "data.centres=2",
+                false => "data.classes=[3, 8]",
+            };
+            case.data.push(few.into());
+        }
+        "numbers" => {
+            keys.push(pick(&["loss = \"squared\"", "loss = \"huber\", delta = 0.7"]).into());
+            let whole = pick(&["whole", "not"]) == "whole";
+            let (features, outputs) =
+                (case.features.min(tables::FEATURES), (case.classes / 2).clamp(1, tables::OUTPUTS));
+            keys.retain(|key| !key.contains("groups"));
+            case.data = tables::sets(whole, features, outputs);
+        }
+        _ => {}
+    }
+    case.sets.push(format!("run.precision={}", pick(&["f32", "f64"])));
+    let mut lines = case.text.lines();
+    let rest = lines.find(|line| line.starts_with("problem")).map(|_| lines.collect::<Vec<_>>());
+    let steps = |text: String| match kind {
+        "hyper-cleaning" => text.replace("alpha = 0.02", "alpha = 5.0"),
+        _ => text,
+    };
+    let rest = rest.unwrap_or_default().join("\n");
+    case.text = steps(format!("\nproblem = {{ {} }}\n{rest}\n", keys.join(", ")));
+    case
+}
+
+fn draws(range: &Range, device: &str, of: fn(&Range, u64) -> Case) {
     (0..200).into_par_iter().for_each(|seed| {
-        let (text, sets) = drawn(range, seed);
-        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let Case { text, data, sets, .. } = of(range, seed);
+        let sets: Vec<&str> = data.iter().chain(&sets).map(String::as_str).collect();
         compare(&text, &sets, device);
     });
 }
 
 #[test]
 fn emulated_kernels_agree_with_the_processor_in_200_drawn_shapes() {
-    draws(&SMALL, "emulated-general");
+    draws(&SMALL, "emulated-general", drawn);
 }
 
 #[test]
 fn kernels_agree_with_the_processor_in_200_drawn_shapes() {
     if hopper() {
-        draws(&ALL, "general");
+        draws(&ALL, "general", drawn);
     }
+}
+
+#[test]
+fn emulated_kernels_agree_with_the_processor_in_200_drawn_models() {
+    draws(&SMALL, "emulated", any_model);
+}
+
+#[test]
+fn kernels_agree_with_the_processor_in_200_drawn_models() {
+    if card() {
+        draws(&ALL, "plain", any_model);
+    }
+}
+
+/// Every variable, to the bit.
+#[test]
+fn a_card_and_its_emulation_have_the_same_bits_in_200_drawn_models() {
+    if !card() {
+        return;
+    }
+    (0..200).into_par_iter().for_each(|seed| {
+        let Case { text, data, sets, .. } = any_model(&SMALL, seed);
+        let sets: Vec<&str> = data.iter().chain(&sets).map(String::as_str).collect();
+        same_bits(&text, &sets);
+    });
 }

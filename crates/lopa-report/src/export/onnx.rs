@@ -64,6 +64,7 @@ pub fn onnx(model: &Model, node: usize, problems: &Registry<AnyProblem>) -> Resu
         last = match layer.then {
             Then::Sigmoid => graph.node("Sigmoid", &[&last], &out, &[]),
             Then::Tanh => graph.node("Tanh", &[&last], &out, &[]),
+            Then::Relu => graph.node("Relu", &[&last], &out, &[]),
             Then::Softmax => graph.node("Softmax", &[&last], "probabilities", &[("axis", 1)]),
             Then::Nothing => last,
         };
@@ -318,6 +319,7 @@ mod tests {
                     (0..a.len()).map(|at| if a[at] > 0.0 { b[at] } else { c[at] }).collect()
                 }
                 "Tanh" => a.iter().map(|&z| tanh(z)).collect(),
+                "Relu" => a.iter().map(|&z| z.max(0.0)).collect(),
                 "Softmax" => {
                     let sum: f64 = a.iter().map(|&z| exp(z)).sum();
                     a.iter().map(|&z| exp(z) / sum).collect()
@@ -335,6 +337,7 @@ mod tests {
         let cases = [
             ("representation", "hidden = [3]", (3, 0), 15, 12),
             ("representation", "hidden = [3, 2]\nactivation = 'tanh'\nbias = false", (2, 0), 18, 6),
+            ("representation", "hidden = [3]\nactivation = 'relu'", (3, 0), 15, 12),
             ("hyperparameter", "", (2, 0), 4, 4),
             ("hyperparameter", "", (3, 0), 4, 12),
             ("meta-learning", "", (3, 0), 15, 15),

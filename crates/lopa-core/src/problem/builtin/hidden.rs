@@ -10,7 +10,7 @@ use super::affine::{Affine, Rows, Table};
 use super::losses::Losses;
 use crate::math::random::Stream;
 use crate::math::real::{Real, update};
-use crate::problem::predictor::{Layer, Then};
+use crate::problem::predictor::{Layer, Then, rectify};
 use lopa_kernels::Level;
 
 /// φ.
@@ -22,6 +22,8 @@ pub enum Activation {
     Sigmoid,
     /// tanh z.
     Tanh,
+    /// z where it is positive, else 0.
+    Relu,
 }
 
 impl Activation {
@@ -30,6 +32,7 @@ impl Activation {
         match self {
             Activation::Sigmoid => Level::best().sigmoid(z),
             Activation::Tanh => Level::best().tanh(z),
+            Activation::Relu => rectify(z),
         }
     }
 
@@ -38,6 +41,8 @@ impl Activation {
         match self {
             Activation::Sigmoid => h * (T::one() - h),
             Activation::Tanh => T::one() - h * h,
+            Activation::Relu if h > T::zero() => T::one(),
+            Activation::Relu => T::zero(),
         }
     }
 }
@@ -72,6 +77,7 @@ impl Hidden {
         let then = match self.activation {
             Activation::Sigmoid => Then::Sigmoid,
             Activation::Tanh => Then::Tanh,
+            Activation::Relu => Then::Relu,
         };
         let mut layers = Vec::new();
         for shape in &self.layers {
@@ -82,11 +88,19 @@ impl Hidden {
         x.is_empty().then_some(layers)
     }
 
-    /// The units of the only layer and whether they compute tanh; `None` if there are
-    /// more layers, or no biases.
-    pub fn single(&self) -> Option<(usize, bool)> {
-        let tanh = self.activation == Activation::Tanh;
-        (self.layers.len() == 1 && self.layers[0].bias).then(|| (self.outputs(), tanh))
+    /// The units of each layer.
+    pub fn units(&self) -> Vec<usize> {
+        self.layers.iter().map(|layer| layer.outputs).collect()
+    }
+
+    /// Whether there are biases.
+    pub fn bias(&self) -> bool {
+        self.layers.iter().all(|layer| layer.bias)
+    }
+
+    /// What the units compute.
+    pub fn activation(&self) -> Activation {
+        self.activation
     }
 
     /// Uniform in (−1/h, 1/h), h being the units of the layer.

@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::math::random::Stream;
 use crate::math::rank::auc;
 use crate::math::real::{Real, update};
+use crate::problem::form::Per;
 use crate::problem::predictor::Predictor;
 use crate::problem::{At, Parts, Problem, Setting};
 use crate::{choices, params};
@@ -180,6 +181,10 @@ impl<T: Real> Weighting<T> for EachSample {
 
     fn entry(&self, row: u32) -> usize {
         self.block.offset + row as usize
+    }
+
+    fn per(&self, ridge: T) -> Option<Per<'_, T>> {
+        Some(Per::Sample { first: self.block.offset, ridge })
     }
 
     fn touched(&self, batch: &[u32]) -> Range<usize> {

@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use super::affine::Affine;
 use super::linear::Linear;
-use super::loss::{Loss, LossKeys, LossName};
+use super::loss::{LossKeys, LossName};
 use super::losses::Losses;
 use super::{Local, Scale};
 use crate::data::{Samples, Target};
@@ -30,7 +30,7 @@ use crate::math::random::Stream;
 use crate::math::real::{Real, dot, norm, update};
 use crate::math::{number, written};
 use crate::problem::derivative::Derivative::{GradThetaF, GradThetaG, HessG};
-use crate::problem::form::Form;
+use crate::problem::form::{Form, Per};
 use crate::problem::predictor::Predictor;
 use crate::problem::private::RowSums;
 use crate::problem::{
@@ -370,20 +370,18 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
     }
 
     fn form(&self) -> Result<Form<'_, T>, &'static str> {
-        if self.bias {
-            return Err("devices take no bias of this problem: leave out `bias`");
-        }
-        if self.of != Strength::Feature || self.groups.is_some() {
-            return Err("devices take a strength per feature: leave out `strength` and `groups`");
-        }
-        if !matches!(
-            (self.model.kind(), self.local.target),
-            (Loss::Logistic, _) | (Loss::Softmax, Target::Classes(3..))
-        ) {
-            return Err("devices take the usual loss of classes: leave out `loss`");
-        }
-        let (inner, outer) = (self.inner.term(), self.outer.term());
-        Ok(Form::Linear { inner, outer, columns: self.model.columns() })
+        Ok(Form::Linear {
+            inner: self.inner.term(),
+            outer: self.outer.term(),
+            loss: self.model.kind(),
+            columns: self.model.columns(),
+            bias: self.bias,
+            per: match (self.of, &self.groups) {
+                (Strength::Class, _) => Per::Column,
+                (Strength::Feature, None) => Per::Row,
+                (Strength::Feature, Some(groups)) => Per::Group(groups),
+            },
+        })
     }
 
     fn adds_up(&self) -> bool {

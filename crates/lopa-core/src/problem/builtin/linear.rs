@@ -45,6 +45,11 @@ impl<T: Real> Linear<T> {
         self.loss
     }
 
+    /// Whether it has a bias.
+    pub fn bias(&self) -> bool {
+        self.map.bias
+    }
+
     /// Length of θ.
     pub fn size(&self) -> usize {
         self.map.size()

@@ -31,7 +31,7 @@ impl<T: Real> Losses<T> {
 
     /// The same for a device.
     pub fn term(&self) -> Term<'_, T> {
-        Term { samples: &self.samples, c: self.c }
+        Term { samples: &self.samples, goals: &self.goals, c: self.c }
     }
 
     /// The rows of a batch.

@@ -8,7 +8,8 @@
 //!
 //! The paper's losses lack the minus sign of the cross-entropy, print sums, and use the same
 //! samples in f_i and g_i; the last is also the default here (`validation = 0`). The biases of the
-//! head are regularised with it. With `bias = false`, hidden layers have no b_l. Weights are stored
+//! head are regularised with it. All derivatives need φ' at most, since the head is linear: with ReLU, g is as smooth in θ
+//! as without, and has kinks in x. With `bias = false`, hidden layers have no b_l. Weights are stored
 //! feature by feature: `W[q * units + unit]`, then b.
 
 use std::ops::Range;
@@ -16,7 +17,7 @@ use std::ops::Range;
 use super::affine::{Affine, Rows, Table};
 use super::hidden::{Activation, Hidden, Layers, Pass, Spare};
 use super::linear::{Linear, Room};
-use super::loss::{Loss, LossKeys, LossName};
+use super::loss::{LossKeys, LossName};
 use super::losses::Losses;
 use super::{Local, Scale};
 use crate::data::{Samples, Target};
@@ -332,15 +333,16 @@ impl<T: Real> Bilevel<T> for Representation<T> {
 
     fn form(&self) -> Result<Form<'_, T>, &'static str> {
         let Model { hidden, head, .. } = &self.model;
-        let Some((units, tanh)) = hidden.single() else {
-            return Err("devices take one hidden layer with biases: one number in `hidden`");
-        };
-        if head.kind() != Loss::Softmax {
-            return Err("devices take the loss `softmax`, of classes");
-        }
-        let inner = self.inner.losses.term();
-        let outer = self.outer.as_ref().unwrap_or(&self.inner).losses.term();
-        Ok(Form::Layer { inner, outer, units, classes: head.columns(), tanh, ridge: self.ridge })
+        Ok(Form::Layers {
+            inner: self.inner.losses.term(),
+            outer: self.outer.as_ref().unwrap_or(&self.inner).losses.term(),
+            loss: head.kind(),
+            columns: head.columns(),
+            units: hidden.units(),
+            bias: hidden.bias(),
+            activation: hidden.activation(),
+            ridge: self.ridge,
+        })
     }
 
     fn adds_up(&self) -> bool {

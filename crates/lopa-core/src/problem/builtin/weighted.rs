@@ -21,6 +21,7 @@ use crate::data::{Samples, Target};
 use crate::error::Result;
 use crate::math::random::Stream;
 use crate::math::real::{Real, axpy, dot, norm, update};
+use crate::problem::form::{Form, Per};
 use crate::problem::private::RowSums;
 use crate::problem::{
     At, Bilevel, Dims, Directions, Minibatches, Setting, SingleLevel, each_term_of_g, one,
@@ -51,6 +52,11 @@ pub trait Weighting<T>: Send {
     /// The entries in which the product on a minibatch may differ from zero.
     fn touched(&self, _batch: &[u32]) -> Range<usize> {
         0..self.entries()
+    }
+
+    /// What x has an entry for, where devices know it; `ridge` is r.
+    fn per(&self, _ridge: T) -> Option<Per<'_, T>> {
+        None
     }
 
     /// What the weights at x are, as measures.
@@ -237,6 +243,18 @@ impl<T: Real, W: Weighting<T>> Bilevel<T> for Weighted<T, W> {
         metrics.extend(local.measures(|samples| model.scores(samples, at.theta)));
         metrics.extend(weighting.measures(at.x));
         metrics
+    }
+
+    fn form(&self) -> Result<Form<'_, T>, &'static str> {
+        let unknown = "devices do not weigh rows by group: only `hyper-cleaning` weighs them there";
+        Ok(Form::Linear {
+            inner: self.inner.term(),
+            outer: self.outer.term(),
+            loss: self.model.kind(),
+            columns: self.model.columns(),
+            bias: self.model.bias(),
+            per: self.weighting.per(self.ridge).ok_or(unknown)?,
+        })
     }
 
     fn row_sums(&self) -> Result<RowSums, &'static str> {

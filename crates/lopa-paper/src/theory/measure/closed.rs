@@ -15,6 +15,7 @@ use super::{Region, Subject};
 use crate::theory::{Constants, Known};
 use lopa::data::{Data, Samples, Target};
 use lopa::math::portable::{exp, hypot, ln};
+use lopa::problem::builtin::hidden::Activation;
 use lopa::problem::builtin::loss::LossName;
 use lopa::problem::builtin::{Local, hyperparameter, representation};
 
@@ -76,13 +77,17 @@ fn hyperparameter(subject: &Subject, seen: Constants<Known>, region: &Region) ->
     }
 }
 
-/// The head's inputs h satisfy |(h, 1)|² ≤ units + 1 for every x.
+/// The head's inputs h satisfy |(h, 1)|² ≤ units + 1 for every x; those of ReLU have no bound.
 fn representation(subject: &Subject, seen: Constants<Known>) -> Constants<Known> {
     let Some(options) = subject.problem.typed::<representation::Options>() else { return seen };
     let numbers = |data: &Data| !matches!(data.target(), Target::Classes(_));
     let logistic = options.loss == Some(LossName::Logistic);
     if logistic || subject.setting.data.is_some_and(numbers) {
         return seen;
+    }
+    let mu_g = Known::exact(options.ridge, "the ridge: softmax is flat along equal shifts");
+    if options.activation == Activation::Relu {
+        return Constants { mu_g, ..seen };
     }
     let units = options.hidden.last().copied().unwrap_or(0) as f64;
     let samples = subject.setting.partition.iter().map(Vec::len).max().unwrap_or(1);
@@ -91,7 +96,7 @@ fn representation(subject: &Subject, seen: Constants<Known>) -> Constants<Known>
     let seen_value = |known: &Known| format!("{:.3} seen", known.value);
     let (steepest, slope) = (seen_value(&seen.l_g_theta), seen_value(&seen.c_f_theta));
     Constants {
-        mu_g: Known::exact(options.ridge, "the ridge: softmax is flat along equal shifts"),
+        mu_g,
         l_g_theta: Known::bound(
             c * SOFTMAX.curve * size_sq + options.ridge,
             format!("c (units + 1) / 2 + ridge; {steepest}"),

@@ -61,6 +61,7 @@ pub const CASES: &[Case] = &[
     ),
     case("name = 'representation'\nhidden = [3]\nscale = 'batch-sum'\nridge = 0.1", 4, 0.1),
     case("name = 'representation'\nhidden = [4, 3]\nbias = false", 3, 0.52),
+    case("name = 'representation'\nhidden = [4, 3]\nactivation = 'relu'", 3, 0.52),
     case("name = 'meta-learning'\ntasks = 4\nnu = 1.5", 3, 1.5),
     case("name = 'meta-learning'\ntasks = 1\nscale = 'sum'", 2, 1.0),
     case("name = 'hyper-cleaning'\nridge = 0.1", 3, 0.2),
