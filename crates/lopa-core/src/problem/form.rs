@@ -1,5 +1,7 @@
 //! A node's part as plain numbers, for a device that computes its derivatives elsewhere.
 
+use std::any::Any;
+
 use crate::data::Samples;
 
 /// The functions of a part, for a device that takes it over.
@@ -31,6 +33,8 @@ pub enum Form<'a, T> {
         /// μ
         ridge: T,
     },
+    /// Code of another language, as the device of that language knows it.
+    Code(&'a (dyn Any + Send + Sync)),
 }
 
 /// c times a mean of losses over samples.
