@@ -83,7 +83,8 @@ class Rule:
         alike = [(tuple(nodes), five) for five, nodes in groups.items()]
         order = [node for nodes, _ in alike for node in nodes]
         back = None if len(alike) == 1 else np.argsort(order)
-        return at, into, Wanted(*(to is not None for to in into), single), alike, back
+        d, h, s = (to is not None for to in into)
+        return at, into, Wanted(d, h, s, single), alike, back
 
     # What a framework must do.
 

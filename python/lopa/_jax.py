@@ -170,7 +170,8 @@ class Parts(_parts.Parts):
         one = wanted == ALL and slots[0] == slots[1] == slots[2] and slots[3] == slots[4]
         drawn = [(of, slot) for of, slot in dict.fromkeys(asked) if slot[1] != 0]
         batches = {(of, slot): self.batches(of, data[of], nodes, slot, rows) for of, slot in drawn}
-        return jax.vmap(node)(*point, batches)
+        x, theta, v = point
+        return jax.vmap(node)(x, theta, v, batches)
 
     def iterations(self, *asked: Any) -> Any:
         from ._jax_iterations import Iterations

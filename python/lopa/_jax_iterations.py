@@ -67,7 +67,8 @@ class Iterations(_iterations.Iterations):
             self.state = self.loop(self.state, np.int32(count), drawn, by, self.given)
 
     def wait(self) -> None:
-        jax.block_until_ready(self.state)
+        for values in self.state:
+            values.block_until_ready()
 
     def get(self, at: int) -> Array:
         return np.ascontiguousarray(self.state[at])
