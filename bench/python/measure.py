@@ -118,7 +118,13 @@ def memory(*_):
     table(["framework", "MB after 10 000 iterations", "after 100 000", "more"], rows)
 
 
-SECTIONS = {"wheel": wheel, "loops": loops, "overhead": overhead, "memory": memory}
+def card(*_):
+    """`device = "framework"` against loops by hand, on the card if the framework has one."""
+    found = [json.loads(python(HERE / "card.py", framework).splitlines()[-1]) for framework in FRAMEWORKS]
+    table(list(found[0]), [row.values() for row in found])
+
+
+SECTIONS = {"wheel": wheel, "loops": loops, "overhead": overhead, "memory": memory, "card": card}
 
 
 def main(program, path, *chosen):

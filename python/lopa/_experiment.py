@@ -35,6 +35,7 @@ def run(
     threads: int | None = None,
     resume: bool = True,
     executor: Executor | None = None,
+    device: str | None = None,
     data: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[str, dict[str, Any]], None] | None = None,
 ) -> Run:
@@ -48,6 +49,8 @@ def run(
     resume: whether to continue an unfinished run of the same experiment, as the command line does.
     executor: does the runs, one per algorithm and seed, on its workers, which must see the folder `out`; the results
         are the same. Any object with the method `submit` of `concurrent.futures.Executor`.
+    device: where the iterations are computed, in place of the experiment's `run.device`: `cpu`; `framework`, which is
+        JAX or PyTorch with the arrays of a problem in Python; or `cuda` for a built-in problem, where lopa has it.
     data: the folder with the data sets; by default `LOPA_DATA_DIR`, or `data`.
     progress: whether to show it; by default in terminals and notebooks. Or a function that is
         called with an event (`begin`, `progress`, `end`, …) and its values.
@@ -58,6 +61,8 @@ def run(
     threads = _workers(threads, problem)
     out = Path(out if out is not None else os.environ.get("LOPA_RUNS_DIR") or "runs")
     sets, send = _sets(set), None
+    if device is not None:
+        sets.append(("run.device", dumps(device, "device")))
     if executor is not None:
         from ._work import _absolute, _run_unit, _send, _shipped
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _parts
 from ._data import Data
-from ._parts import Array, Slot, cut, number, side
+from ._parts import ALL, Array, Slot, Wanted, cut, number, side
 
 if TYPE_CHECKING:
     from ._problem import Node, Problem
@@ -42,7 +42,7 @@ def flatten(what: str, tree: Any) -> tuple[Array, Layout]:
     return vector, Layout(names, [np.shape(leaf) for leaf in leaves], treedef)
 
 
-def _double(on: bool) -> Any:
+def double(on: bool) -> Any:
     """Double precision within the context."""
     return jax.enable_x64(on)
 
@@ -53,7 +53,7 @@ class Parts(_parts.Parts):
     def __init__(self, problem: Problem, precision: str, nodes: list[Node]) -> None:
         super().__init__(problem, precision, nodes)
         self.double = self.dtype == np.float64
-        with _double(self.double):
+        with double(self.double):
             self.data = {"inner": self.device(self.inner)}
             same = self.outer is self.inner
             self.data["outer"] = self.data["inner"] if same else self.device(self.outer)
@@ -103,7 +103,7 @@ class Parts(_parts.Parts):
             rows = jnp.arange(count, dtype=jnp.int32) if rows is None else rows
             return self.plain[name](x, theta, v, self.batch(which, arrays, offset + rows))
 
-        with _double(self.double):
+        with double(self.double):
             if (name, count) not in self.compiled:
                 self.compiled[name, count] = jax.jit(compute)
             offset = self.of(which).offsets[node]
@@ -117,7 +117,7 @@ class Parts(_parts.Parts):
         def loss(x: Any, theta: Any, arrays: Any) -> Any:
             return self.plain[name](x, theta, None, self.batch(which, arrays, jnp.arange(size)))
 
-        with _double(self.double):
+        with double(self.double):
             x, theta = (jnp.zeros(length, self.dtype) for length in self.dims)
             found = jax.eval_shape(loss, x, theta, self.data[which])
         if not hasattr(found, "dtype"):
@@ -126,7 +126,7 @@ class Parts(_parts.Parts):
         return tuple(found.shape), kind
 
     def directions(self, nodes: tuple[int, ...], at: Array, slots: tuple[Slot, ...], rows: Array) -> Array:
-        with _double(self.double):
+        with double(self.double):
             if (nodes, slots) not in self.compiled:
                 self.compiled[nodes, slots] = self.for_all(nodes, slots)
             return np.asarray(self.compiled[nodes, slots](at, rows, self.data))
@@ -134,29 +134,49 @@ class Parts(_parts.Parts):
     def for_all(self, nodes: tuple[int, ...], slots: tuple[Slot, ...]) -> Any:
         """One compiled function for all nodes: (6) to (8) on batches of these lengths."""
 
-        one = slots[0] == slots[1] == slots[2] and slots[3] == slots[4]
+        def all_nodes(at: Any, rows: Any, data: Any) -> Any:
+            n, p = self.dims
+            point = cut(at, len(nodes), n, p, p)
+            found = self.found(nodes, slots, ALL, point, rows, data)
+            return jnp.concatenate([of_all.ravel() for of_all in found])
+
+        return jax.jit(all_nodes)
+
+    def found(
+        self, nodes: tuple[int, ...], slots: tuple[Slot, ...], wanted: Wanted, point: Any, rows: Any, data: Any
+    ) -> Any:
+        """d, h and s of nodes, a row for each, where they are wanted."""
 
         def node(x: Any, theta: Any, v: Any, batches: Any) -> Any:
-            xi1, xi2, xi3, sigma1, sigma2 = (batches[key] for key in asked)
+            xi1, xi2, xi3, sigma1, sigma2 = (batches.get(key) for key in asked)
+            if wanted.single:
+                s, d = jax.grad(self.g, (0, 1))(x, theta, xi1)
+                return d if wanted.d else None, None, s if wanted.s else None
             if one:
                 (_, d), (cross, hess) = self.along((0, 1), x, theta, v, xi1)
                 grad_x, grad_theta = jax.grad(self.f, (0, 1))(x, theta, sigma1)
                 return d, hess - grad_theta, grad_x - cross
-            d = jax.grad(self.g, 1)(x, theta, xi1)
-            h = self.along(1, x, theta, v, xi2)[1] - jax.grad(self.f, 1)(x, theta, sigma1)
-            s = jax.grad(self.f, 0)(x, theta, sigma2) - self.along(0, x, theta, v, xi3)[1]
+            d = h = s = None
+            if wanted.d:
+                d = jax.grad(self.g, 1)(x, theta, xi1)
+            if wanted.h:
+                h = self.along(1, x, theta, v, xi2)[1] - jax.grad(self.f, 1)(x, theta, sigma1)
+            if wanted.s:
+                s = jax.grad(self.f, 0)(x, theta, sigma2) - self.along(0, x, theta, v, xi3)[1]
             return d, h, s
 
         sides = ["inner"] * 3 + ["outer"] * 2
         asked = list(zip(sides, slots, strict=True))
+        one = wanted == ALL and slots[0] == slots[1] == slots[2] and slots[3] == slots[4]
+        drawn = [(of, slot) for of, slot in dict.fromkeys(asked) if slot[1] != 0]
+        batches = {(of, slot): self.batches(of, data[of], nodes, slot, rows) for of, slot in drawn}
+        x, theta, v = point
+        return jax.vmap(node)(x, theta, v, batches)
 
-        def all_nodes(at: Any, rows: Any, data: Any) -> Any:
-            n, p = self.dims
-            x, theta, v = cut(at, len(nodes), n, p, p)
-            batches = {(of, slot): self.batches(of, data[of], nodes, slot, rows) for of, slot in dict.fromkeys(asked)}
-            return jnp.concatenate([found.ravel() for found in jax.vmap(node)(x, theta, v, batches)])
+    def iterations(self, *asked: Any) -> Any:
+        from ._jax_iterations import Iterations
 
-        return jax.jit(all_nodes)
+        return Iterations(self, *asked)
 
     def batches(self, which: str, arrays: list[Any], nodes: tuple[int, ...], slot: Slot, rows: Any) -> Any:
         """The batches of nodes for a derivative, one along the first axis."""
@@ -174,7 +194,7 @@ class Parts(_parts.Parts):
     def measure(self, node: int, x: Array, theta: Array) -> list[tuple[str, float]]:
         values = [("loss", float(self.derivative("f", node, x, theta, None, None)))]
         if self.problem.metrics:
-            with _double(self.double):
+            with double(self.double):
                 data, size = self.outer, self.outer.sizes[node]
                 begin = int(data.offsets[node])
                 batch = data.batch(lambda a: a[begin : begin + size], self.data["outer"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,19 @@ Slot = tuple[int, int]
 """Where a derivative's rows begin in those drawn for a node, and how many they are: -n for all n, in order."""
 
 FUNCTIONS = {"f": "outer", "g": "inner"}
+
+
+class Wanted(NamedTuple):
+    """Which of d, h and s are wanted."""
+
+    d: bool
+    h: bool
+    s: bool
+    single: bool
+    """Whether s is ∇_x g on the batch of d."""
+
+
+ALL = Wanted(True, True, True, False)
 
 
 class Parts:
@@ -51,6 +64,10 @@ class Parts:
     def directions(self, nodes: tuple[int, ...], at: Array, slots: tuple[Slot, ...], rows: Array) -> Array:
         """d, h and s of nodes whose batches have the same lengths, end to end: ∇_θ g on the first of five,
         ∇²_θθ g v - ∇_θ f on the second and the fourth, ∇_x f - ∇²_xθ g v on the fifth and the third."""
+        raise NotImplementedError
+
+    def iterations(self, *asked: Any) -> Any:
+        """Iterations of all nodes in the framework: see `_iterations.Iterations`."""
         raise NotImplementedError
 
     def changed(self) -> str | None:

@@ -11,7 +11,7 @@ from . import _parts
 from ._data import Data
 from ._errors import ConfigError
 from ._modules import Functions, Layout
-from ._parts import FUNCTIONS, Array, Slot, cut, number, side
+from ._parts import ALL, FUNCTIONS, Array, Slot, Wanted, cut, number, side
 
 if TYPE_CHECKING:
     from ._problem import Node, Problem
@@ -132,12 +132,17 @@ class Parts(_parts.Parts):
         return self.functions.changed()
 
     def directions(self, nodes: tuple[int, ...], at: Array, slots: tuple[Slot, ...], rows: Array) -> Array:
-        (n, p), m = self.dims, len(nodes)
-        x, theta, v = cut(self.tensor(at), m, n, p, p)
+        n, p = self.dims
+        point = cut(self.tensor(at), len(nodes), n, p, p)
+        return self.back(self.found(nodes, slots, ALL, point, self.tensor(rows.astype(np.int64))))
+
+    def found(self, nodes: tuple[int, ...], slots: tuple[Slot, ...], wanted: Wanted, point: Any, index: Any) -> list[Any]:
+        """d, h and s of nodes, a row for each, where they are wanted."""
+        x, theta, v = point
+        m = len(nodes)
         xs = self.leaves(self.problem.x_layout, x, True)
         thetas = self.leaves(self.problem.theta_layout, theta, True)
         along = self.leaves(self.problem.theta_layout, v, False)
-        index = self.tensor(rows.astype(np.int64))
 
         def loss(name: str, slot: int) -> Any:
             batch = self.batches(FUNCTIONS[name], nodes, slots[slot], index)
@@ -148,17 +153,31 @@ class Parts(_parts.Parts):
             slope = gradient(loss("g", xi), thetas, graph=True) if slope is None else slope
             return gradient(loss("f", sigma) - product(slope, along), variables)
 
+        slope, minus_h, s = None, None, None
         with torch.enable_grad():
-            one = slots[0] == slots[1] == slots[2] and slots[3] == slots[4]
-            slope = gradient(loss("g", 0), thetas, graph=one)
+            one = wanted == ALL and slots[0] == slots[1] == slots[2] and slots[3] == slots[4]
+            if wanted.single:
+                both_of_g = gradient(loss("g", 0), [*xs, *thetas] if wanted.s else thetas)
+                s, slope = (both_of_g[: len(xs)], both_of_g[len(xs) :]) if wanted.s else (None, both_of_g)
+            elif wanted.d:
+                slope = gradient(loss("g", 0), thetas, graph=one)
             if one:
                 found = both(0, 3, slope, [*xs, *thetas])
                 s, minus_h = found[: len(xs)], found[len(xs) :]
-            else:
-                minus_h, s = both(1, 3, None, thetas), both(2, 4, None, xs)
-        flat = [torch.cat([leaf.reshape(m, -1) for leaf in leaves], 1) for leaves in (slope, minus_h, s)]
-        flat[1] = -flat[1]
-        return self.back(flat)
+            elif not wanted.single:
+                minus_h = both(1, 3, None, thetas) if wanted.h else None
+                s = both(2, 4, None, xs) if wanted.s else None
+        flat = [
+            None if leaves is None else torch.cat([leaf.detach().reshape(m, -1) for leaf in leaves], 1)
+            for leaves in (slope, minus_h, s)
+        ]
+        flat[1] = None if flat[1] is None else -flat[1]
+        return flat
+
+    def iterations(self, *asked: Any) -> Any:
+        from ._torch_iterations import Iterations
+
+        return Iterations(self, *asked)
 
     def batches(self, which: str, nodes: tuple[int, ...], slot: Slot, index: Any) -> Any:
         """The batches of nodes for a derivative, one along the first axis."""

@@ -115,11 +115,11 @@ pub fn run(
         folder.merge(parts);
         teller.started(&experiment);
         let done = experiment.run_on(data.as_ref(), &context, &mut folder, &mut teller);
-        folder.finish(match (&done, interrupt.load(Ordering::Relaxed)) {
-            (Err(_), _) => Status::Failed,
-            (Ok(_), true) => Status::Interrupted,
-            (Ok(_), false) => Status::Done,
-        })?;
+        match (&done, interrupt.load(Ordering::Relaxed)) {
+            (Err(error), _) => folder.fail(error)?,
+            (Ok(_), true) => folder.finish(Status::Interrupted)?,
+            (Ok(_), false) => folder.finish(Status::Done)?,
+        }
         done?;
         if send.is_given() {
             // All that is in it is now in the run folder.

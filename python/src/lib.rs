@@ -2,6 +2,7 @@
 //! objects that users see from them.
 
 mod arrays;
+mod device;
 mod errors;
 mod experiment;
 mod fit;
@@ -21,11 +22,12 @@ use std::process::ExitCode;
 use lopa::experiment::Registries;
 use pyo3::prelude::*;
 
-/// The registries of experiment files: all of lopa, and problems and data in Python.
+/// The registries of experiment files: all of lopa, problems and data in Python, and their frameworks as a device.
 fn registries() -> Registries {
     let mut all = Registries::default();
     all.problems.add(problem::entry());
     all.sources.add(arrays::entry());
+    all.devices.add(device::entry());
     all
 }
 

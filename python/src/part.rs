@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lopa::math::random::Stream;
 use lopa::math::real::Real;
+use lopa::problem::form::Form;
 use lopa::problem::{At, Bilevel, Dims, SingleLevel, Trains};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
@@ -77,7 +78,7 @@ pub fn is_all(batch: &[u32], samples: usize) -> bool {
 }
 
 /// Copies an array that came back.
-fn copy<T: Real + Element>(array: &Bound<PyAny>, out: &mut [T]) -> PyResult<()> {
+pub fn copy<T: Real + Element>(array: &Bound<PyAny>, out: &mut [T]) -> PyResult<()> {
     let buffer = PyBuffer::<T>::get(array)?;
     if buffer.item_count() != out.len() {
         let message = format!("{} numbers came back, not {}", buffer.item_count(), out.len());
@@ -183,6 +184,9 @@ impl<T: Real + Element> Bilevel<T> for Part<T> {
     }
     fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {
         Some(self)
+    }
+    fn form(&self) -> Result<Form<'_, T>, &'static str> {
+        Ok(Form::Code(&self.all))
     }
     fn error(&mut self) -> Option<lopa::error::Error> {
         self.error.take()

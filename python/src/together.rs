@@ -17,7 +17,7 @@ use crate::part::{All, is_all};
 
 /// Where a derivative's rows begin among those of its node, and how many they are; a negative
 /// number means all samples in order.
-type Slot = (usize, i64);
+pub type Slot = (usize, i64);
 
 /// Computes for all nodes.
 pub struct Whole<T: Element> {

@@ -48,7 +48,7 @@ impl Launches for Recorded {
     }
 }
 
-/// The arrays of y and x among the [places](crate::list::PLACES).
+/// The arrays of y and x among the [places](crate::plan::PLACES).
 const Y: usize = 6;
 const X: usize = 7;
 

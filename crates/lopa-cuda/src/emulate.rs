@@ -5,6 +5,7 @@
 
 use lopa::engine::Node;
 use lopa::engine::device::{DeviceRun, Program};
+use lopa::engine::list::{List, Step};
 use lopa::error::Result;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::Real;
@@ -13,7 +14,6 @@ use crate::exponential::Exponential;
 use crate::job::{
     Common, HUBER, LOGISTIC, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, RELU, SOFTMAX, TANH,
 };
-use crate::list::{List, Step};
 use crate::plan::{Kind, Plan, Rule, Table, refused};
 use crate::{general, tensor};
 
@@ -100,7 +100,7 @@ impl<T: Exponential> DeviceRun<T> for Emulation<T> {
     }
 
     fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
-        self.plan.give_back(nodes, |place, to| {
+        self.plan.variables.give_back(nodes, |place, to| {
             to.copy_from_slice(&self.now[place]);
             Ok(())
         })
@@ -115,7 +115,7 @@ impl<T: Exponential> DeviceRun<T> for Emulation<T> {
                 sizes.push(largest(&values[i * length..(i + 1) * length]));
             }
         }
-        Ok(self.plan.sorted(&sizes))
+        Ok(self.plan.variables.sorted(&sizes))
     }
 }
 
@@ -156,9 +156,9 @@ impl<T: Exponential> Emulation<T> {
         oracle: Option<fn(&mut Emulation<T>, usize)>,
     ) -> Emulation<T> {
         let array = |at: usize| {
-            let mut all = vec![T::zero(); nodes.len() * plan.lengths[at]];
-            let handed = plan.hand_over(nodes, at, |first, values| {
-                all[first * plan.lengths[at]..][..values.len()].copy_from_slice(values);
+            let mut all = vec![T::zero(); nodes.len() * plan.variables.lengths[at]];
+            let handed = plan.variables.hand_over(nodes, at, |first, values| {
+                all[first * plan.variables.lengths[at]..][..values.len()].copy_from_slice(values);
                 Ok(())
             });
             handed.expect("nothing fails");
@@ -208,7 +208,7 @@ impl<T: Exponential> Emulation<T> {
     /// The sums of a step of a list.
     fn sums(&mut self, step: &Step, wide: bool, factors: &[T]) {
         let Step::Sums { sums, .. } = step else { return };
-        let each = self.plan.lengths[if wide { X } else { THETA }];
+        let each = self.plan.variables.lengths[if wide { X } else { THETA }];
         let mixed = |at: usize| {
             let parts = sums.iter().flat_map(|line| &line.parts);
             parts.into_iter().any(|part| part.mixed && part.from == at)

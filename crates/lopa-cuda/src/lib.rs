@@ -20,7 +20,6 @@ mod general;
 mod halves;
 mod job;
 mod kernels;
-mod list;
 mod plan;
 mod run;
 mod tensor;

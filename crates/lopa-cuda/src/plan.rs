@@ -4,6 +4,8 @@ use lopa::algorithms::update_rule::{Evaluation, UpdateRule, UsualRule, XUpdate};
 use lopa::data::{Features, Samples, Stock};
 use lopa::engine::Node;
 use lopa::engine::device::Program;
+use lopa::engine::list::{Array, Arrays, List};
+use lopa::engine::variables::Variables;
 use lopa::error::{Error, Result};
 use lopa::math::real::{Real, cast};
 use lopa::problem::builtin::goal::Goals;
@@ -17,7 +19,6 @@ use crate::job::{
     Common, HUBER, Job, LOGISTIC, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, RELU, SOFTMAX,
     SQUARED, TANH,
 };
-use crate::list::{Array, Arrays, List, PLACES};
 
 /// The most classes that the kernels support.
 const CLASSES: usize = 64;
@@ -25,8 +26,12 @@ const CLASSES: usize = 64;
 /// The most entries of a sparse matrix when zeros are filled in.
 const ENTRIES: usize = 1 << 31;
 
-/// Numbers copied at a time.
-const AT_ONCE: usize = 1 << 20;
+/// The variables in the order of the kernels; r of D-SOBA takes the place of y.
+pub const PLACES: [&str; 8] = ["theta", "d", "v", "h", "s", "z", "y", "x"];
+
+/// The numbers of θ and x among them.
+const THETA: usize = 0;
+const X: usize = 7;
 
 /// The scheme of a listed rule in the kernels.
 pub const LISTED: u32 = 4;
@@ -91,17 +96,15 @@ pub struct Plan<T: Real> {
     pub units: Vec<u32>,
     /// The group of each row of θ, and where each group starts.
     pub groups: [Vec<u32>; 2],
-    /// The arrays of a node, those of [`PLACES`] first, and their lengths.
+    /// The arrays of a node, those of [`PLACES`] first, and the variables in them.
     pub arrays: Vec<Array>,
-    pub lengths: Vec<usize>,
+    pub variables: Variables,
     /// The evaluations of an iteration.
     pub evaluations: Vec<Evaluated<T>>,
     /// Halves of each number in products on tensor cores: 2, or 1 where less precision will do.
     pub terms: u32,
     /// c of the losses of g and f, of each node.
     scales: Vec<[f64; 2]>,
-    /// The arrays of each of the algorithm's variables, and where it starts in them.
-    variables: Vec<Vec<usize>>,
 }
 
 /// The byte that represents 1 in this unit.
@@ -120,7 +123,8 @@ impl<T: Real> Plan<T> {
     pub fn new(program: &Program<T>) -> Result<Plan<T>> {
         let Program { nodes, mixing, seed, k, rounds, .. } = *program;
         let rule = nodes[0].algorithm.update_rule().map_err(refused)?;
-        let mut arrays = Arrays::new();
+        let array = |(at, name): (usize, &&'static str)| Array { name, wide: at >= 4 };
+        let mut arrays = Arrays(PLACES.iter().enumerate().map(array).collect());
         let evaluations = rule.evaluations();
         let points: Vec<_> = evaluations.iter().map(|of| arrays.point(of)).collect();
         let mut joined = Vec::new();
@@ -141,34 +145,11 @@ impl<T: Real> Plan<T> {
                 (Rule::Listed(list), rule.draws, LISTED)
             }
         };
-        let mut variables = Vec::new();
-        let mut lengths = vec![0; arrays.0.len()];
-        let named = nodes[0].algorithm.variables();
-        for (name, _) in &named {
-            let own = vec![*name];
-            let names = joined.iter().find(|(known, _)| known == name).map_or(&own, |(_, of)| of);
-            let found = names.iter().map(|name| arrays.find(name)).collect::<Option<Vec<_>>>();
-            // What a list does not mention stays as it is.
-            let unmentioned = (scheme == LISTED).then(Vec::new);
-            let Some(numbers) = found.or(unmentioned) else {
-                let why = format!("the algorithm's variable `{name}` has no place there");
-                return Err(refused(why));
-            };
-            variables.push(numbers);
-        }
-        let length = |name: &str| {
-            named.iter().find(|(known, _)| *known == name).map_or(0, |(_, values)| values.len())
-        };
-        let [n, p] = [length("x"), length("theta")];
-        // Listed rules also have arrays that are no variables.
-        let listed = scheme == LISTED;
-        for (at, array) in arrays.0.iter().enumerate() {
-            let used = at >= PLACES.len() || variables.iter().flatten().any(|&of| of == at);
-            let evaluated = points.iter().any(|(of, into)| of.contains(&at) || into.contains(&at));
-            if used || evaluated || listed {
-                lengths[at] = if array.wide { n } else { p };
-            }
-        }
+        let variables = Variables::new(&nodes[0], &arrays, &joined, scheme == LISTED);
+        let variables = variables.map_err(|name| {
+            refused(format!("the algorithm's variable `{name}` has no place there"))
+        })?;
+        let [p, n] = [THETA, X].map(|at| variables.lengths[at]);
         let m = nodes.len();
         let mut links = vec![0];
         let (mut linked, mut w) = (Vec::new(), Vec::new());
@@ -203,11 +184,10 @@ impl<T: Real> Plan<T> {
             units: Vec::new(),
             groups: Default::default(),
             arrays: arrays.0,
-            lengths,
+            variables,
             evaluations: Vec::new(),
             terms: if rounds { 1 } else { 2 },
             scales: Vec::new(),
-            variables,
         };
         plan.take_forms(nodes)?;
         for (evaluation, (at, into)) in evaluations.iter().zip(points) {
@@ -266,6 +246,10 @@ impl<T: Real> Plan<T> {
     fn take_forms(&mut self, nodes: &[Node<T>]) -> Result<()> {
         let first = nodes[0].oracle.form().map_err(refused)?;
         match &first {
+            Form::Code(_) => {
+                return Err(refused("a problem in Python")
+                    .hint("run it where its framework has its arrays: `device = \"framework\"`"));
+            }
             Form::Quadratic(quadratic) => {
                 self.job.outputs = quadratic.coefficients[4].len() as u32;
                 self.job.samples = quadratic.samples as u32;
@@ -520,65 +504,5 @@ impl<T: Real> Plan<T> {
             Rule::Usual(_) => None,
             Rule::Listed(list) => Some(list),
         }
-    }
-
-    /// Passes the variable that this array is, or is a part of, to `put`, for several nodes at a time, with
-    /// the number of the first node.
-    pub fn hand_over(
-        &self,
-        nodes: &[Node<T>],
-        at: usize,
-        mut put: impl FnMut(usize, &[T]) -> Result<()>,
-    ) -> Result<()> {
-        let Some(which) = self.variables.iter().position(|arrays| arrays.contains(&at)) else {
-            return Ok(());
-        };
-        let before = self.variables[which].iter().take_while(|&&array| array != at);
-        let first = before.map(|&array| self.lengths[array]).sum::<usize>();
-        let own = first..first + self.lengths[at];
-        let together = (AT_ONCE / self.lengths[at].max(1)).max(1);
-        let mut values = Vec::with_capacity(together.min(nodes.len()) * self.lengths[at]);
-        for (some, nodes) in nodes.chunks(together).enumerate() {
-            values.clear();
-            nodes.iter().for_each(|node| {
-                values.extend_from_slice(&node.algorithm.variables()[which].1[own.clone()]);
-            });
-            put(some * together, &values)?;
-        }
-        Ok(())
-    }
-
-    /// Copies the variables back to all nodes; `fetch` reads each array by its number.
-    pub fn give_back(
-        &self,
-        nodes: &mut [Node<T>],
-        mut fetch: impl FnMut(usize, &mut [T]) -> Result<()>,
-    ) -> Result<()> {
-        let mut all = Vec::new();
-        for (which, arrays) in self.variables.iter().enumerate() {
-            let mut first = 0;
-            for &array in arrays {
-                let length = self.lengths[array];
-                all.resize(nodes.len() * length, T::zero());
-                fetch(array, &mut all)?;
-                for (i, node) in nodes.iter_mut().enumerate() {
-                    let to = node.algorithm.variables_mut().swap_remove(which).1;
-                    let own = &all[i * length..(i + 1) * length];
-                    to[first..first + length].copy_from_slice(own);
-                }
-                first += length;
-            }
-        }
-        Ok(())
-    }
-
-    /// Each node's sizes in the order of the algorithm's variables, from those of all arrays.
-    pub fn sorted(&self, largest: &[f64]) -> Vec<Vec<f64>> {
-        let worse = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) };
-        let one = |sizes: &[f64]| {
-            let of = |arrays: &Vec<usize>| arrays.iter().map(|&at| sizes[at]).fold(0.0, worse);
-            self.variables.iter().map(of).collect()
-        };
-        largest.chunks_exact(self.arrays.len()).map(one).collect()
     }
 }

@@ -2,11 +2,11 @@
 
 use lopa::engine::Node;
 use lopa::engine::device::DeviceRun;
+use lopa::engine::list::{List, Step};
 use lopa::error::Result;
 
 use crate::driver::{Card, Kernel, Memory};
 use crate::job::{Address, Common, Scalar};
-use crate::list::{List, Step};
 use crate::plan::{Plan, refused};
 
 /// Iterations in the table of step sizes.
@@ -111,7 +111,7 @@ impl<T: Scalar> State<T> {
             m,
         };
         for (at, array) in plan.arrays.iter().enumerate() {
-            let own = plan.lengths[at];
+            let own = plan.variables.lengths[at];
             let packs = array.wide && own > 0 && state.layout.differs();
             let length = if packs { state.layout.length(own) } else { own };
             let count = if own > 0 { buffers(at) } else { 0 };
@@ -121,7 +121,7 @@ impl<T: Scalar> State<T> {
                 numbers.push(state.memory.len() - 1);
             }
             let mut packed = vec![T::zero(); length];
-            plan.hand_over(nodes, at, |first, values| {
+            plan.variables.hand_over(nodes, at, |first, values| {
                 let Some(&number) = numbers.first() else { return Ok(()) };
                 if !packs {
                     return card.put_at(&state.memory[number], first * own, values);
@@ -384,7 +384,7 @@ impl<T: Scalar, L: Launches + 'static> DeviceRun<T> for Run<T, L> {
         self.card.bind()?;
         self.launch(0)?;
         let Run { plan, state, card, .. } = self;
-        plan.give_back(nodes, |at, to| {
+        plan.variables.give_back(nodes, |at, to| {
             let memory = &state.memory[state.buffers[at][state.now[at]]];
             let length = state.lengths[at];
             if !plan.arrays[at].wide || !state.layout.differs() {
@@ -416,6 +416,6 @@ impl<T: Scalar, L: Launches + 'static> DeviceRun<T> for Run<T, L> {
             self.card.launch(&self.sizes, [*m as u32, 1], &job, 0)?;
         }
         self.card.get(&memory[*largest], &mut found)?;
-        Ok(self.plan.sorted(&found))
+        Ok(self.plan.variables.sorted(&found))
     }
 }

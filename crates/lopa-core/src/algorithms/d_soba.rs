@@ -178,30 +178,31 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
             return Err("devices take no differences: `order = \"second\"` only");
         }
         let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
+        let (x, tau, draws) = (XUpdate::Combined, 1.0.into(), TWO);
+        let usual = UsualRule { x, alpha, beta, lambda, gamma, tau, draws };
         if self.scope == Scope::Personal {
-            let (x, tau, draws) = (XUpdate::Combined, 1.0.into(), TWO);
-            return Ok(UpdateRule::Usual(UsualRule { x, alpha, beta, lambda, gamma, tau, draws }));
+            return Ok(UpdateRule::Usual(usual));
         }
         let formed = |to, w, q, step: Schedule| sum(to, [own(w), own(q).by(move |k| -step.at(k))]);
-        let average = [own("r").by(move |k| 1.0 - gamma.at(k)), own("s").by(move |k| gamma.at(k))];
+        let [sent, combined] = usual.of_x(); // (9), (12)
         let stages = vec![
             Stage::Update {
                 theta: vec![
                     formed("sent_theta", "theta", "d", beta),
                     formed("sent_v", "v", "h", lambda),
                 ],
-                x: vec![formed("sent_x", "x", "r", alpha)],
+                x: sent,
             },
             Stage::Update {
                 theta: vec![
                     sum("theta", [mixed("sent_theta")]), // (10)
                     sum("v", [mixed("sent_v")]),         // (11)
                 ],
-                x: vec![sum("x", [mixed("sent_x")]), sum("r", average)], // (9), (12)
+                x: combined,
             },
             Stage::Evaluate(Evaluation::directions()),
         ];
-        Ok(UpdateRule::Listed(ListedRule { stages, joined: vec![], draws: TWO }))
+        Ok(UpdateRule::Listed(ListedRule { stages, joined: vec![], draws }))
     }
 
     variables! { DSoba { x, theta, v, r, now, steps, .. } =>

@@ -24,17 +24,19 @@ impl UpdateRule {
         }
     }
 
+    /// The same as a list.
+    pub fn listed(self) -> ListedRule {
+        match self {
+            UpdateRule::Usual(rule) => rule.listed(),
+            UpdateRule::Listed(rule) => rule,
+        }
+    }
+
     /// The evaluations of an iteration.
     pub fn evaluations(&self) -> Vec<Evaluation> {
         match self {
             UpdateRule::Usual(_) => vec![Evaluation::directions()],
-            UpdateRule::Listed(rule) => {
-                let found = |stage: &Stage| match stage {
-                    Stage::Evaluate(evaluation) => Some(evaluation.clone()),
-                    Stage::Update { .. } => None,
-                };
-                rule.stages.iter().filter_map(found).collect()
-            }
+            UpdateRule::Listed(rule) => rule.evaluations(),
         }
     }
 }
@@ -58,6 +60,46 @@ pub struct UsualRule {
     pub draws: Draws,
 }
 
+impl UsualRule {
+    /// How x moves as a list, in two stages: before the nodes exchange it, and from then on.
+    pub fn of_x(&self) -> [Vec<Sum>; 2] {
+        let UsualRule { x, alpha, gamma, tau, .. } = *self;
+        let average = |of| {
+            sum(of, [own("s").by(move |k| gamma.at(k)), own(of).by(move |k| 1.0 - gamma.at(k))])
+        };
+        let down = own("y").by(move |k| -tau.at(k) * alpha.at(k));
+        let moved = [own("x").by(move |k| 1.0 - tau.at(k)), mixed("x").by(move |k| tau.at(k))];
+        let moved = sum("x", moved.into_iter().chain([down.clone()]));
+        let change =
+            [mixed("y"), own("s").by(move |k| gamma.at(k)), own("z").by(move |k| -gamma.at(k))];
+        match x {
+            XUpdate::Tracking => [vec![], vec![moved, sum("y", change), average("z")]],
+            XUpdate::Local => [vec![], vec![moved, average("z"), sum("y", [own("z")])]],
+            XUpdate::Alone => {
+                [vec![], vec![sum("x", [own("x"), down]), average("z"), sum("y", [own("z")])]]
+            }
+            XUpdate::Combined => {
+                let sent = sum("sent_x", [own("x"), own("r").by(move |k| -alpha.at(k))]);
+                [vec![sent], vec![sum("x", [mixed("sent_x")]), average("r")]]
+            }
+        }
+    }
+
+    /// The iteration as a list.
+    pub fn listed(&self) -> ListedRule {
+        let UsualRule { beta, lambda, draws, .. } = *self;
+        let [before, x] = self.of_x();
+        let moved = |w, q, step: Schedule| sum(w, [own(w), own(q).by(move |k| -step.at(k))]);
+        let theta = vec![moved("theta", "d", beta), moved("v", "h", lambda)];
+        let stages = vec![
+            Stage::Update { theta: vec![], x: before },
+            Stage::Update { theta, x },
+            Stage::Evaluate(Evaluation::directions()),
+        ];
+        ListedRule { stages, joined: vec![], draws }
+    }
+}
+
 /// How x moves; the formulas are in the files of the algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum XUpdate {
@@ -79,6 +121,17 @@ pub struct ListedRule {
     pub joined: Vec<(&'static str, Vec<&'static str>)>,
     /// The minibatches of the evaluations.
     pub draws: Draws,
+}
+
+impl ListedRule {
+    /// The evaluations of an iteration.
+    pub fn evaluations(&self) -> Vec<Evaluation> {
+        let found = |stage: &Stage| match stage {
+            Stage::Evaluate(evaluation) => Some(evaluation.clone()),
+            Stage::Update { .. } => None,
+        };
+        self.stages.iter().filter_map(found).collect()
+    }
 }
 
 /// A part of an iteration.

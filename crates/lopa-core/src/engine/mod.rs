@@ -7,6 +7,7 @@ pub mod device;
 pub mod dial;
 mod expect;
 mod failing;
+pub mod list;
 pub mod masked;
 pub mod messages;
 #[cfg(feature = "mpi")]
@@ -16,6 +17,7 @@ mod refusal;
 mod simulation;
 mod timing;
 mod transport;
+pub mod variables;
 mod wire;
 
 pub use chapter::{Back, Chapter, Position};

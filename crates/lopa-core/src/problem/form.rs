@@ -1,5 +1,7 @@
 //! A node's part as plain numbers, for a device that computes its derivatives elsewhere.
 
+use std::any::Any;
+
 use super::builtin::goal::Goals;
 use super::builtin::hidden::Activation;
 use super::builtin::loss::Loss;
@@ -43,6 +45,8 @@ pub enum Form<'a, T> {
         /// μ
         ridge: T,
     },
+    /// Code of another language, as the device of that language knows it.
+    Code(&'a (dyn Any + Send + Sync)),
 }
 
 /// What x of a linear model has an entry for.

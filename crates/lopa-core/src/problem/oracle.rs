@@ -165,8 +165,8 @@ fn one_of_each(slot: u32) -> u32 {
     }
 }
 
-/// Draws minibatches.
-struct Sampler {
+/// Draws the minibatches of a node.
+pub struct Sampler {
     stream: Stream,
     address: u64, // 0 at the start, k + 1 in iteration k
     shared: bool,
@@ -187,7 +187,21 @@ struct Epoch {
 type Wanted = (Draw, Option<usize>, usize);
 
 impl Sampler {
-    fn draw(&mut self, draw: Draw, size: Option<usize>, of: usize) -> &[u32] {
+    /// That of node `node`, whose f and g have at most this number of samples.
+    pub fn new(samples: usize, shared: bool, seed: u64, node: usize) -> Sampler {
+        let all = if samples > FIRST.len() { (0..samples as u32).collect() } else { Vec::new() };
+        let stream = Stream::new(seed, Purpose::Sampling, node);
+        let drawn = Default::default();
+        Sampler { stream, address: 0, shared, full: false, epochs: None, all, drawn }
+    }
+
+    /// Begins iteration `k` = 0, 1, …: new minibatches from here on.
+    pub fn begin(&mut self, k: u64) {
+        self.address = k + 1;
+    }
+
+    /// A minibatch of this size, or of all samples, of a function with this number of samples.
+    pub fn draw(&mut self, draw: Draw, size: Option<usize>, of: usize) -> &[u32] {
         self.draw_all([(draw, size, of)])[0]
     }
 
@@ -274,11 +288,7 @@ impl<T: Real> Oracle<T> {
         seed: u64,
         node: usize,
     ) -> Oracle<T> {
-        let samples = part.samples_f().max(part.samples_g());
-        let all = if samples > FIRST.len() { (0..samples as u32).collect() } else { Vec::new() };
-        let stream = Stream::new(seed, Purpose::Sampling, node);
-        let drawn = Default::default();
-        let sampler = Sampler { stream, address: 0, shared, full: false, epochs: None, all, drawn };
+        let sampler = Sampler::new(part.samples_f().max(part.samples_g()), shared, seed, node);
         let counts = Counts::default();
         let (differences, private, scripted, scratch) = (None, None, None, Vec::new());
         Oracle { part, sampler, batches, counts, differences, private, scripted, scratch }
@@ -357,7 +367,7 @@ impl<T: Real> Oracle<T> {
 
     /// Begins iteration `k` = 0, 1, …: new minibatches from here on.
     pub fn begin(&mut self, k: u64) {
-        self.sampler.address = k + 1;
+        self.sampler.begin(k);
         self.private.iter_mut().for_each(|private| private.begin());
     }
 

@@ -2,6 +2,7 @@
 
 use lopa::engine::Node;
 use lopa::engine::device::DeviceRun;
+use lopa::engine::list::List;
 use lopa::error::Result;
 use lopa::math::real::Real;
 
@@ -12,7 +13,6 @@ use super::task::Task;
 use crate::driver::{Card, Graph, Kernel, THREADS};
 use crate::job::{Common, Scalar};
 use crate::kernels::general_ptx;
-use crate::list::List;
 use crate::plan::{Plan, Table};
 use crate::run::{AHEAD, Launches, MANY, Run, State, Sums, blocks};
 

@@ -32,7 +32,7 @@ params! {
         finite_differences: Option<f64> = None, positive;
         /// The precision of the run; measurements are always in f64.
         precision: Precision = Precision::F64;
-        /// Where iterations are done: "cpu", or "cuda" for a graphics card.
+        /// Where iterations are done: "cpu", "cuda" for a graphics card, or "framework" for a problem in Python.
         #[serde(skip_serializing_if = "is_cpu")]
         device: String = CPU.into();
         /// Measurements along the run, evenly spaced over its budget; one more at the start.

@@ -63,31 +63,12 @@ impl<T: Real> Agreed<T> {
 
 /// The iteration as a list, for devices.
 pub(super) fn rule(usual: UsualRule, lazy: bool) -> ListedRule {
-    let UsualRule { x, alpha, beta, lambda, gamma, tau, draws } = usual;
+    let UsualRule { x, beta, lambda, draws, .. } = usual;
     let tracks = x == XUpdate::Tracking;
     let agreed = move |w| -> Vec<Term> {
         if lazy { vec![own(w).times(0.5), mixed(w).times(0.5)] } else { vec![mixed(w)] }
     };
-    let average = [
-        own("s").by(move |k| gamma.at(k)),
-        own("z").by(move |k| 1.0 - gamma.at(k)), // (9)
-    ];
-    let moved = [
-        own("x").by(move |k| 1.0 - tau.at(k)),
-        mixed("x").by(move |k| tau.at(k)),
-        own("y").by(move |k| -tau.at(k) * alpha.at(k)), // (10)
-    ];
-    let mut outer = vec![sum("x", moved)];
-    if tracks {
-        let change = [
-            mixed("y"),
-            own("s").by(move |k| gamma.at(k)),
-            own("z").by(move |k| -gamma.at(k)), // (12)
-        ];
-        outer.extend([sum("y", change), sum("z", average)]);
-    } else {
-        outer.extend([sum("z", average), sum("y", [own("z")])]); // (11)
-    }
+    let [_, outer] = usual.of_x(); // (9) – (12)
     let levels: [(_, _, _, _, Schedule); 2] =
         [("theta", "y_theta", "d", "old_d", beta), ("v", "y_v", "h", "old_h", lambda)];
     let (mut before, mut after) = (Vec::new(), Vec::new());

@@ -1,13 +1,11 @@
-//! A listed rule with numbers in place of names.
+//! A listed rule with numbers in place of names, for devices.
 
-use lopa::algorithms::update_rule::{Evaluation, Factor, ListedRule, Stage, Sum};
-
-/// The variables in the order of the kernels; r of D-SOBA takes the place of y.
-pub const PLACES: [&str; 8] = ["theta", "d", "v", "h", "s", "z", "y", "x"];
+use crate::algorithms::update_rule::{Evaluation, Factor, ListedRule, Stage, Sum};
 
 /// An array of every node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Array {
+    /// Its name.
     pub name: &'static str,
     /// Whether it is as long as x; else as θ.
     pub wide: bool,
@@ -16,6 +14,7 @@ pub struct Array {
 /// The steps of an iteration.
 #[derive(Default)]
 pub struct List {
+    /// The steps, in order.
     pub steps: Vec<Step>,
     /// The numbers that arrays are multiplied by.
     pub factors: Vec<Factor>,
@@ -24,37 +23,44 @@ pub struct List {
 /// A step of an iteration.
 pub enum Step {
     /// Sums of arrays as long as θ, or as x.
-    Sums { wide: bool, sums: Vec<Line> },
+    Sums {
+        /// Whether as x.
+        wide: bool,
+        /// The sums, computed in order.
+        sums: Vec<Line>,
+    },
     /// The evaluation with this number.
     Evaluate(usize),
 }
 
 /// An array ← the sum of some others.
 pub struct Line {
+    /// The array that it is written to.
     pub to: usize,
     /// Whether it goes to the other buffer, because neighbours read this one in the same step.
     pub flips: bool,
+    /// The terms.
     pub parts: Vec<Part>,
 }
 
 /// An array times a factor.
 pub struct Part {
+    /// The array.
     pub from: usize,
+    /// Whether it is Σ_j w_ij of it, as it was before the step.
     pub mixed: bool,
+    /// The number of the factor.
     pub factor: usize,
     /// Whether it is read from the other buffer, to which this step has written it.
     pub new: bool,
 }
 
-/// Arrays by number: those of [`PLACES`] first, then others as they occur.
+/// Arrays by number: those that have a place first, then others as they occur.
+#[derive(Debug, Clone, Default)]
 pub struct Arrays(pub Vec<Array>);
 
 impl Arrays {
-    pub fn new() -> Arrays {
-        let array = |(at, name): (usize, &&'static str)| Array { name, wide: at >= 4 };
-        Arrays(PLACES.iter().enumerate().map(array).collect())
-    }
-
+    /// The number of an array, a new one if it has none yet.
     pub fn number(&mut self, name: &'static str, wide: bool) -> usize {
         self.find(name).unwrap_or_else(|| {
             self.0.push(Array { name, wide });
@@ -62,6 +68,7 @@ impl Arrays {
         })
     }
 
+    /// The number of an array that is known.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.0.iter().position(|array| array.name == name)
     }
@@ -82,6 +89,7 @@ impl Arrays {
 }
 
 impl List {
+    /// The list of a rule; arrays that are new get numbers.
     pub fn new(rule: &ListedRule, arrays: &mut Arrays) -> List {
         let mut list = List::default();
         let mut evaluated = 0;
