@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lopa::algorithms::update_rule::{Evaluation, Factor, ListedRule};
 use lopa::config::Entry;
 use lopa::engine::Node;
-use lopa::engine::device::{Device, DeviceRun, Program, device_entry};
+use lopa::engine::device::{Device, DeviceRun, Exchange, Program, device_entry};
 use lopa::engine::list::{Arrays, List, Step};
 use lopa::engine::variables::Variables;
 use lopa::error::{Error, Result};
@@ -30,7 +30,7 @@ const AT_ONCE: usize = 16;
 
 /// The entry of the registry.
 pub fn entry() -> Entry<Device> {
-    let describe = || Ok("the framework of the problem".into());
+    let describe = |_| Ok("the framework of the problem".into());
     let device = Device::new(open::<f32>, open::<f64>, describe);
     device_entry(
         "framework",
@@ -276,7 +276,7 @@ impl<T: Real + Element> Framework<T> {
 }
 
 impl<T: Real + Element> DeviceRun<T> for Framework<T> {
-    fn advance(&mut self) -> Result<()> {
+    fn advance(&mut self, _: Exchange) -> Result<()> {
         self.pending += 1;
         if self.pending < AT_ONCE { Ok(()) } else { self.launch() }
     }

@@ -99,7 +99,7 @@ pub fn cuda() -> Entry<Device> {
     {
         let missing = || CUDA.missing("lopa run --device cuda").at("run.device");
         let device =
-            Device::new(move |_| Err(missing()), move |_| Err(missing()), move || Err(missing()));
+            Device::new(move |_| Err(missing()), move |_| Err(missing()), move |_| Err(missing()));
         lopa::engine::device::device_entry("cuda", "an NVIDIA graphics card", device)
     }
 }
@@ -107,7 +107,7 @@ pub fn cuda() -> Entry<Device> {
 /// The name of the graphics card.
 pub fn card() -> Result<String> {
     #[cfg(feature = "cuda")]
-    return lopa_cuda::describe();
+    return lopa_cuda::describe(0);
     #[cfg(not(feature = "cuda"))]
     Err(CUDA.missing("lopa run --device cuda"))
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use lopa::config::Source;
-use lopa::engine::device::Program;
-use lopa::engine::{Node, Simulation};
+use lopa::engine::device::{Company, Program};
+use lopa::engine::{Alone, Node, Simulation};
 use lopa::error::Result;
 use lopa::experiment::{Experiment, Precision, Registries};
 use lopa::run::Context;
@@ -53,9 +53,12 @@ fn main() -> Result<()> {
     let go = || -> Result<Vec<Node<f32>>> {
         let mut nodes = make()?;
         let mixing = &world.mixing;
-        let program = Program { nodes: &nodes, mixing, batches, shared, rounds, seed: 1, k: 0 };
+        let mut alone = Alone;
+        let company = &Company::new(&mut alone);
+        let program =
+            Program { nodes: &nodes, company, mixing, batches, shared, rounds, seed: 1, k: 0 };
         let mut device = driver.open.get::<f32>()(program)?;
-        (0..iterations).try_for_each(|_| device.advance())?;
+        (0..iterations).try_for_each(|_| device.advance(&mut |_, _| Ok(())))?;
         device.fetch(&mut nodes)?;
         Ok(nodes)
     };

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use lopa::config::Source;
-use lopa::engine::Node;
-use lopa::engine::device::Program;
+use lopa::engine::{Alone, Node};
+use lopa::engine::device::{Company, Program};
 use lopa::error::Result;
 use lopa::experiment::{Experiment, Precision, Registries};
 use lopa::problem::derivative::Batches;
@@ -65,13 +65,15 @@ fn main() -> Result<()> {
     };
     for &(rounds, precision) in precisions {
         let mixing = &world.mixing;
-        let program = Program { nodes: &nodes, mixing, batches, shared, rounds, seed: 1, k: 0 };
+        let (mut alone, nodes) = (Alone, &nodes[..]);
+        let company = &Company::new(&mut alone);
+        let program = Program { nodes, company, mixing, batches, shared, rounds, seed: 1, k: 0 };
         let began = Instant::now();
         let mut device = driver.open.get::<f32>()(program)?;
         let opened = began.elapsed();
         let mut go = |count: u32| -> Result<f64> {
             let began = Instant::now();
-            (0..count).try_for_each(|_| device.advance())?;
+            (0..count).try_for_each(|_| device.advance(&mut |_, _| Ok(())))?;
             device.wait()?;
             Ok(f64::from(count) / began.elapsed().as_secs_f64())
         };

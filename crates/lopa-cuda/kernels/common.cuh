@@ -12,7 +12,7 @@ enum { TRACKING, LOCAL, ALONE, SOBA, LISTED };
 // The first parameters of every kernel; src/job.rs has the same fields in the same order.
 template <class T> struct Common {
     T *x[2], *y[3], *z, *s, *theta, *v, *d, *h; // y is r in D-SOBA
-    const u32 *links, *linked;                  // row i of W: linked[links[i]] ...
+    const u32 *links, *linked;                  // row i of W: linked[links[i]] ...; above m: nodes of other processes
     const T *w;
     const T *steps; // alpha, beta, lambda, gamma, tau of each iteration of the table
     u32 *clock;     // the iteration, its row in the table
@@ -24,6 +24,7 @@ template <class T> struct Common {
     u32 m, n, p, scheme, features, stride, units, classes, tanh, outputs, samples, bytes, drawn, blocks;
     u32 size[5], start[5], slot[5], full[5], block[5], side[5]; // of each minibatch; block: of 16 samples
     u32 seed[2];
+    u32 first; // the number of node 0 in the network: nodes before it are in other processes
 };
 
 // ---------------------------------------------------------------- sums
@@ -71,6 +72,30 @@ template <class T> __device__ __forceinline__ void update(const Sums<T> &job, u3
         }
         sum.to[entry] = total;
     }
+}
+
+// ---------------------------------------------------------------- other processes
+
+// Some numbers of an array: all of a node.
+template <class T> struct Span {
+    T *at;
+    usize start; // in `packed`
+    u32 length, none;
+};
+
+template <class T> struct Spans {
+    const Span<T> *rows;
+    T *packed;
+    u32 chunks, none; // blocks of a row
+};
+
+// Between rows of arrays and one piece of memory: what other processes need, or what they have sent (`in`).
+template <class T> __device__ __forceinline__ void carry(const Spans<T> &job, u32 in) {
+    const Span<T> row = job.rows[blockIdx.x / job.chunks];
+    const u32 j = blockIdx.x % job.chunks * blockDim.x + threadIdx.x;
+    if (j >= row.length) return;
+    if (in) row.at[j] = job.packed[row.start + j];
+    else job.packed[row.start + j] = row.at[j];
 }
 
 // ---------------------------------------------------------------- sizes

@@ -125,4 +125,5 @@ __device__ __forceinline__ float moving_average(float z, float s, float gamma) {
 
 // ---------------------------------------------------------------- sizes
 
+extern "C" __global__ void __launch_bounds__(128) carry(const Spans<float> job, u32 in) { carry<float>(job, in); }
 extern "C" __global__ void __launch_bounds__(128) sizes(const Sizes<float> job, u32) { sizes(job); }

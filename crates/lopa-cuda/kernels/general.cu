@@ -11,6 +11,7 @@
 //   outer     d and h from the shares; theta and v after the next step
 //   backward  those rows, transposed, times the errors: s; z after the next step
 //   ready, sizes, tick    once at the start; the largest entry of every variable; the clock
+//   carry     what goes to other processes, and what comes from them
 //
 // Bytes stay bytes, which are exact in half precision; numbers, and whatever features are multiplied with, are split
 // into two halves, high and low, that together have 22 bits. Sums are in f32 in an order that is fixed, so that a card
@@ -141,7 +142,7 @@ __device__ __forceinline__ void draw(const Task &job, u32 i, u32 b, u32 k) {
     const u32 side = job.side[batch], first = job.own[side][i], count = job.own[side][i + 1] - first;
     const u32 *owned = job.owned[side] + first;
     u32 o[16];
-    words(o, job.seed, i, k + 1, (job.slot[batch] << 20) + b);
+    words(o, job.seed, job.first + i, k + 1, (job.slot[batch] << 20) + b);
 #pragma unroll
     for (u32 t = 0; t < 16; t++)
         o[t] = __ldg(owned + (job.full[batch] ? min(b * 16 + t, count - 1) : u32(u64(o[t]) * count >> 32)));

@@ -17,6 +17,7 @@
 //   whole     move, scores and linear, one block per node
 //   residual, quadratic     d, h and s of quadratic
 //   tick      some iterations are over
+//   carry     what goes to other processes, and what comes from them
 //   sizes     the largest entry of every variable
 //
 // Iterations are recorded in some number and launched together. `at` tells a kernel which of them it belongs to, and
@@ -62,6 +63,7 @@ template <class T> __device__ void tick(const Job<T> &job, u32 count) {
     ENTRY(quadratic_##end, T, quadratic(job, at % 2)) \
     ENTRY(tick_##end, T, tick(job, at)) \
     extern "C" __global__ void __launch_bounds__(128) update_##end(const Sums<T> job, u32 at) { update(job, at); } \
+    extern "C" __global__ void __launch_bounds__(128) carry_##end(const Spans<T> job, u32 in) { carry(job, in); } \
     extern "C" __global__ void __launch_bounds__(128) sizes_##end(const Sizes<T> job, u32) { sizes(job); }
 
 // With more classes, the sums fill the registers.

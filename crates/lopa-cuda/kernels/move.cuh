@@ -95,7 +95,7 @@ template <class T> __device__ void draw(const Job<T> &job, u32 k, u32 i, u32 b, 
     b -= job.block[batch];
     u32 side = batch >= SIGMA1, first = job.own[side][i], count = job.own[side][i + 1] - first;
     u32 word[16];
-    words(job.seed, i, k + 1, (job.slot[batch] << 20) + b, word);
+    words(job.seed, job.first + i, k + 1, (job.slot[batch] << 20) + b, word);
     u32 most = job.size[batch] - b * 16;
     // All loads before the first store: one wait instead of sixteen.
 #pragma unroll

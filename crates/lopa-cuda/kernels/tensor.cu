@@ -4,6 +4,7 @@
 //   oracle    theta and v, then d, h and s: a block for each node
 //   prepare, cluster      the same for few nodes, whose state stays on the multiprocessors: see cluster.cuh
 //   sizes     the largest entry of every variable
+//   carry     what goes to other processes, and what comes from them
 //
 // Features stay bytes, which are exact in half precision; whatever they are multiplied with is split into two
 // halves, high and low, that together have 22 bits. Sums are in f32 in an order that is fixed, so that a card gives the

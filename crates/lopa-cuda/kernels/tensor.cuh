@@ -42,7 +42,7 @@ __device__ __forceinline__ Source source(const Work &job, u32 node, u32 lane) {
 template <class Put> __device__ __forceinline__ void draw(const Work &job, const Source &of, u32 node, u32 k, Put put) {
     if (of.first >= of.size) return;
     u32 o[16];
-    words(o, job.seed, node, k + 1, (job.slot[of.batch] << 20) + of.first / 16);
+    words(o, job.seed, job.first + node, k + 1, (job.slot[of.batch] << 20) + of.first / 16);
     const u32 *owned = job.owned[job.side[of.batch]] + of.begin;
     const bool full = job.full[of.batch];
 #pragma unroll

@@ -4,11 +4,13 @@ use lopa::engine::Node;
 use lopa::engine::device::{DeviceRun, Program};
 use lopa::error::Result;
 
+use crate::choice::{Can, Choice, choose};
 use crate::driver::{Card, Graph, Kernel, THREADS};
-use crate::job::{Common, Job, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, Scalar};
+use crate::job::{Address, Common, Job, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, Scalar};
 use crate::kernels::ptx;
-use crate::plan::{Evaluated, Kind, Plan, Table, refused};
-use crate::run::{Launches, MANY, Plain, Run, State, Sums, blocks};
+use crate::plan::{Evaluated, Kind, Plan, Table, X, Y, refused};
+use crate::post::Post;
+use crate::run::{Among, Launches, MANY, Plain, Run, State, Sums, blocks};
 use crate::{general, tensor};
 
 /// The most shared memory, in bytes, of a block that computes a whole node with one class; every
@@ -39,6 +41,7 @@ impl Launches for Recorded {
         state: &mut State<T>,
         ready: usize,
         _: usize,
+        _: Option<Among>,
     ) -> Result<usize> {
         let (graphs, count) = if ready >= MANY { (&self.many, MANY) } else { (&self.one, 1) };
         card.replay(&graphs[self.now])?;
@@ -48,45 +51,105 @@ impl Launches for Recorded {
     }
 }
 
-/// The arrays of y and x among the [places](crate::plan::PLACES).
-const Y: usize = 6;
-const X: usize = 7;
+/// Iterations among several processes, one by one.
+struct Divided<U: Scalar> {
+    iterations: Iterations<U>,
+    /// Whether the rule is a list, which has its exchanges among its steps; others mix with the first kernel.
+    listed: bool,
+    flips: Vec<bool>,
+    now: usize,
+}
+
+impl<U: Scalar> Launches for Divided<U> {
+    fn launch<T: Scalar>(
+        &mut self,
+        card: &Card,
+        state: &mut State<T>,
+        _: usize,
+        _: usize,
+        among: Option<Among>,
+    ) -> Result<usize> {
+        let (steps, now) = (&self.iterations.steps[self.now], self.now);
+        let go = |steps: &[Step<U>]| -> Result<()> {
+            steps.iter().try_for_each(|step| match step {
+                Step::Launch(launch) => launch.go(card, launch.at(0, now)),
+                Step::Post(_) => Ok(()),
+            })
+        };
+        match among {
+            Some(mut among) if self.listed => {
+                for step in steps {
+                    match step {
+                        Step::Post(number) => among.exchange(card, *number)?,
+                        step => go(std::slice::from_ref(step))?,
+                    }
+                }
+                self.iterations.tick(card, 1)?;
+            }
+            Some(among) => {
+                let (first, rest) = steps.split_at(1);
+                among.around(card, 1 - now, || go(first), || {
+                    go(rest)?;
+                    self.iterations.tick(card, 1)
+                })?;
+            }
+            None => {
+                go(steps)?;
+                self.iterations.tick(card, 1)?;
+            }
+        }
+        self.now = 1 - now;
+        state.flip(&self.flips, 1);
+        Ok(1)
+    }
+}
 
 /// Takes over a run: on tensor cores where they support it, else with plain kernels.
 pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
-    let card = Card::first()?;
-    let plan = Plan::new(&program)?;
-    if tensor::should(&plan, card.capability) {
-        tensor::take(card, plan, program.nodes)
-    } else if general::should(&plan, card.capability) {
-        general::take(card, plan, program.nodes)
-    } else {
-        take(card, plan, program.nodes)
+    let can = |card: &Card, plan: &Plan<T>| Can {
+        general: general::should(plan, card.capability),
+        tensor: tensor::should(plan, card.capability),
+    };
+    let (card, plan, choice) = choose(&program, found(&program), can)?;
+    match choice {
+        Choice::Tensor => tensor::take(card, plan, program.nodes),
+        Choice::General => general::take(card, plan, program.nodes),
+        Choice::Plain => take(card, plan, program.nodes),
     }
+}
+
+/// The card of this process, and the run as arrays.
+fn found<T: Scalar>(program: &Program<T>) -> Result<(Card, Plan<T>)> {
+    Ok((Card::of_process(program.company.place())?, Plan::new(program)?))
 }
 
 /// Takes over a run with plain kernels.
 pub fn open_plain<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
-    take(Card::first()?, Plan::new(&program)?, program.nodes)
+    let (card, plan, _) = choose(&program, found(&program), |_, _| Can::default())?;
+    take(card, plan, program.nodes)
 }
 
 /// Takes over a run on tensor cores wherever they support it.
 pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
-    let card = Card::first()?;
-    let plan = Plan::new(&program)?;
-    match tensor::can(&plan) && card.capability[0] == 9 {
-        true => tensor::take(card, plan, program.nodes),
-        false => Err(refused("what tensor cores do not serve")),
+    let can = |card: &Card, plan: &Plan<T>| Can {
+        general: false,
+        tensor: tensor::can(plan) && card.capability[0] == 9,
+    };
+    match choose(&program, found(&program), can)? {
+        (card, plan, Choice::Tensor) => tensor::take(card, plan, program.nodes),
+        _ => Err(refused("what tensor cores do not serve")),
     }
 }
 
 /// Takes over a run with the kernels of any shape wherever they support it.
 pub fn open_general<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
-    let card = Card::first()?;
-    let plan = Plan::new(&program)?;
-    match general::can(&plan) && card.capability[0] == 9 {
-        true => general::take(card, plan, program.nodes),
-        false => Err(refused("what tensor cores do not serve")),
+    let can = |card: &Card, plan: &Plan<T>| Can {
+        general: general::can(plan) && card.capability[0] == 9,
+        tensor: false,
+    };
+    match choose(&program, found(&program), can)? {
+        (card, plan, Choice::General) => general::take(card, plan, program.nodes),
+        _ => Err(refused("what tensor cores do not serve")),
     }
 }
 
@@ -104,7 +167,47 @@ enum Parameters<T: Scalar> {
     Sums(Sums),
 }
 
+/// A step of an iteration.
+enum Step<T: Scalar> {
+    Launch(Launch<T>),
+    /// The exchange with this number.
+    Post(usize),
+}
+
+/// The steps of an iteration from either buffer on, and the kernel that ends it.
+struct Iterations<T: Scalar> {
+    steps: [Vec<Step<T>>; 2],
+    tick: Kernel,
+    shared: Job<T>,
+}
+
+impl<T: Scalar> Iterations<T> {
+    fn tick(&self, card: &Card, count: u32) -> Result<()> {
+        card.launch(&self.tick, [1, 1], &self.shared, count)
+    }
+
+    /// Records some of them, from a buffer on.
+    fn record(&self, card: &Card, count: usize, first: usize) -> Result<Graph> {
+        card.record(|| {
+            for later in 0..count {
+                let now = (first + later) % 2;
+                for step in &self.steps[now] {
+                    if let Step::Launch(launch) = step {
+                        launch.go(card, launch.at(later, now))?;
+                    }
+                }
+            }
+            self.tick(card, count as u32)
+        })
+    }
+}
+
 impl<T: Scalar> Launch<T> {
+    /// What the kernel is told of the iteration that is `later` iterations after the clock, from buffer `now` on.
+    fn at(&self, later: usize, now: usize) -> u32 {
+        (2 * later + (now + usize::from(self.after)) % 2) as u32
+    }
+
     fn go(&self, card: &Card, at: u32) -> Result<()> {
         match &self.of {
             Parameters::Job(job) => card.launch(&self.kernel, [self.blocks, 1], &**job, at),
@@ -120,8 +223,8 @@ fn take<T: Scalar>(
     nodes: &[Node<T>],
 ) -> Result<Box<dyn DeviceRun<T>>> {
     let named = |name: &str| format!("{name}_{}", T::END);
-    let [sizes, tick, update] = ["sizes", "tick", "update"].map(named);
-    let mut names = vec![sizes.clone(), tick.clone()];
+    let [sizes, tick, update, carry] = ["sizes", "tick", "update", "carry"].map(named);
+    let mut names = vec![sizes.clone(), tick.clone(), carry.clone()];
     names.extend(plan.list().map(|_| update.clone()));
     for evaluated in &plan.evaluations {
         let wanted = kernels(&card, &plan, &evaluated.job);
@@ -159,63 +262,60 @@ fn take<T: Scalar>(
     // The host's copy is not needed any more.
     plan.table = Table::Numbers(Vec::new());
     plan.coefficients = Default::default();
-    let launches = |job: &Job<T>| -> Result<Vec<Launch<T>>> {
+    let launches = |job: &Job<T>| -> Result<Vec<Step<T>>> {
         let wanted = kernels(&card, &plan, job);
-        let launch = |wanted: Wanted| -> Result<Launch<T>> {
+        let launch = |wanted: Wanted| -> Result<Step<T>> {
             let Wanted { name, threads, shared, blocks: count, after, layer } = wanted;
             let kernel = card.wide_kernel(&name, threads, shared)?;
-            Ok(Launch {
-                kernel,
-                blocks: blocks(count)?,
-                after,
-                of: Parameters::Job(Box::new(job.layer(&plan.units, layer))),
-            })
+            let of = Parameters::Job(Box::new(job.layer(&plan.units, layer)));
+            Ok(Step::Launch(Launch { kernel, blocks: blocks(count)?, after, of }))
         };
         // Of an evaluation without samples there are no blocks.
         wanted.into_iter().filter(|wanted| wanted.blocks > 0).map(launch).collect()
     };
-    let iterations = match plan.list() {
+    let mut posts = state.posts(&card, &plan, &carry)?;
+    let steps = match plan.list() {
         None => [launches(&jobs[0])?, launches(&jobs[0])?],
         Some(list) => {
+            let post = |arrays: &[(Address, usize)]| match &mut posts {
+                Some(posts) => Ok(Some(Step::Post(posts.add(Post::new(&card, &plan, arrays)?)))),
+                None => Ok(None),
+            };
             let points: Vec<_> =
                 plan.evaluations.iter().map(|evaluated| (evaluated.at, evaluated.into)).collect();
-            let sums = |sums: Sums, entries: u64| -> Result<Launch<T>> {
+            let sums = |sums: Sums, entries: u64| -> Result<Step<T>> {
                 let (kernel, of) = (card.kernel(&update)?, Parameters::Sums(sums));
                 let blocks = blocks(entries.div_ceil(u64::from(THREADS)))?;
-                Ok(Launch { kernel, blocks, after: false, of })
+                Ok(Step::Launch(Launch { kernel, blocks, after: false, of }))
             };
-            state.listed(&card, list, &shared.common, sums, |number, addresses| {
+            let evaluate = |number: usize, addresses: &[Address]| {
                 let mut job = jobs[number];
                 let ([x, theta, v], [d, h, s]) = points[number];
                 (job.theta, job.v) = (addresses[theta], addresses[v]);
                 (job.d, job.h, job.s) = (addresses[d], addresses[h], addresses[s]);
                 job.x = [addresses[x]; 2];
                 launches(&job)
-            })?
+            };
+            state.listed(&card, list, &shared.common, sums, evaluate, post)?
         }
     };
-    let tick = card.kernel(&tick)?;
-    let record = |count: u32, first: u32| {
-        card.record(|| {
-            for k in 0..count {
-                let now = (first + k) % 2;
-                for launch in &iterations[now as usize] {
-                    launch.go(&card, 2 * k + (now + u32::from(launch.after)) % 2)?;
-                }
-            }
-            card.launch(&tick, [1, 1], &shared, count)
-        })
-    };
-    let one = [record(1, 0)?, record(1, 1)?];
-    let many = [record(MANY as u32, 0)?, record(MANY as u32, 1)?];
+    let iterations = Iterations { steps, tick: card.kernel(&tick)?, shared };
     // Arrays that flip an even number of times per iteration end where they began.
     let often = |at: usize| match plan.list() {
         Some(list) => list.steps.iter().filter(|step| step.flips(at)).count() % 2 == 1,
         None => flips[at],
     };
     let flips = (0..flips.len()).map(often).collect();
+    if posts.is_some() {
+        let listed = plan.list().is_some();
+        let divided = Divided { iterations, listed, flips, now: 0 };
+        return Run::start(card, plan, state, (divided, posts), &sizes);
+    }
+    let record = |count: usize, first: usize| iterations.record(&card, count, first);
+    let one = [record(1, 0)?, record(1, 1)?];
+    let many = [record(MANY, 0)?, record(MANY, 1)?];
     drop(iterations);
-    Run::start(card, plan, state, Recorded { one, many, flips, now: 0 }, &sizes)
+    Run::start(card, plan, state, (Recorded { one, many, flips, now: 0 }, None), &sizes)
 }
 
 /// The job of an evaluation, with memory of its own.

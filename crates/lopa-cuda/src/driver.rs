@@ -58,6 +58,10 @@ api! {
     free = "cuMemFree_v2" (Address);
     upload = "cuMemcpyHtoD_v2" (Address, *const c_void, usize);
     download = "cuMemcpyDtoH_v2" (*mut c_void, Address, usize);
+    begin_upload = "cuMemcpyHtoDAsync_v2" (Address, *const c_void, usize, Handle);
+    begin_download = "cuMemcpyDtoHAsync_v2" (*mut c_void, Address, usize, Handle);
+    allocate_pinned = "cuMemAllocHost_v2" (*mut *mut c_void, usize);
+    free_pinned = "cuMemFreeHost" (*mut c_void);
     clear = "cuMemsetD8_v2" (Address, u8, usize);
     stream = "cuStreamCreate" (*mut Handle, c_uint);
     synchronize = "cuStreamSynchronize" (Handle);
@@ -120,9 +124,9 @@ impl Api {
     }
 }
 
-/// The first graphics card.
+/// A graphics card.
 pub struct Card {
-    /// The name of the card.
+    /// The name of the card, with its number where there are several.
     pub name: String,
     /// Its compute capability.
     pub capability: [i32; 2],
@@ -143,8 +147,8 @@ pub struct Card {
 unsafe impl Send for Card {}
 
 impl Card {
-    /// The first card of the machine.
-    pub fn first() -> Result<Card> {
+    /// The card of the process with this number among those of the machine: processes take turns.
+    pub fn of_process(place: usize) -> Result<Card> {
         let api = api()?;
         let (mut count, mut device, mut version) = (0, 0, 0);
         let none = std::ptr::null_mut();
@@ -158,7 +162,8 @@ impl Card {
                     .at("run.device")
                     .hint("check `nvidia-smi`, or run on the processor: `device = \"cpu\"`"));
             }
-            api.check("open the card", (api.device)(&mut device, 0))?;
+            let number = place % usize::try_from(count).unwrap_or(1);
+            api.check("open the card", (api.device)(&mut device, number as c_int))?;
             api.check("name the card", (api.device_name)(text.as_mut_ptr(), 256, device))?;
             api.check("tell its version", (api.version)(&mut version))?;
             api.check("open the card", (api.retain)(&mut context, device))?;
@@ -181,7 +186,10 @@ impl Card {
         let [major, minor, near] = described;
         let (capability, near) = ([major, minor], near.max(0) as usize);
         let (cuda, point) = (version / 1000, version % 1000 / 10);
-        let name = format!("{name}, compute capability {major}.{minor}, CUDA {cuda}.{point}");
+        let mut name = format!("{name}, compute capability {major}.{minor}, CUDA {cuda}.{point}");
+        if count > 1 {
+            name += &format!(", card {device} of {count}");
+        }
         let aside = Cell::new(false);
         Ok(Card {
             name,
@@ -349,6 +357,18 @@ impl Card {
         job: &J,
         now: u32,
     ) -> Result<()> {
+        let stream = if self.aside.get() { self.beside } else { self.stream };
+        self.launch_on(stream, kernel, [across, down], job, now)
+    }
+
+    fn launch_on<J>(
+        &self,
+        stream: Handle,
+        kernel: &Kernel,
+        [across, down]: [u32; 2],
+        job: &J,
+        now: u32,
+    ) -> Result<()> {
         let mut parameters: [*mut c_void; 2] =
             [std::ptr::from_ref(job).cast_mut().cast(), std::ptr::from_ref(&now).cast_mut().cast()];
         // SAFETY: the driver copies the parameters, whose types are those of the kernel.
@@ -362,7 +382,7 @@ impl Card {
                 1,
                 1,
                 kernel.shared,
-                if self.aside.get() { self.beside } else { self.stream },
+                stream,
                 parameters.as_mut_ptr(),
                 std::ptr::null_mut(),
             )
@@ -377,18 +397,45 @@ impl Card {
         work: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let [before, after] = self.events;
-        // SAFETY: all handles are valid.
-        let follow = |event: Handle, from: Handle, to: Handle| unsafe {
-            self.api.check("order launches", (self.api.mark)(event, from))?;
-            self.api.check("order launches", (self.api.follow)(to, event, 0))
-        };
-        follow(before, self.stream, self.beside)?;
+        self.follow(before, self.stream, self.beside)?;
         self.aside.set(true);
         let done = aside();
         self.aside.set(false);
         done?;
         work()?;
-        follow(after, self.beside, self.stream)
+        self.follow(after, self.beside, self.stream)
+    }
+
+    /// Lets what comes later in one stream wait for what the other has so far.
+    fn follow(&self, event: Handle, from: Handle, to: Handle) -> Result<()> {
+        // SAFETY: all handles are valid.
+        unsafe {
+            self.api.check("order launches", (self.api.mark)(event, from))?;
+            self.api.check("order launches", (self.api.follow)(to, event, 0))
+        }
+    }
+
+    /// A ferry for this many bytes from the card, and to it.
+    pub fn ferry(&self, out: usize, into: usize) -> Result<Ferry> {
+        let memory = [self.room::<u8>(out)?, self.room::<u8>(into)?];
+        let none = std::ptr::null_mut();
+        let mut ferry =
+            Ferry { api: self.api, stream: none, events: [none; 2], pinned: [none; 2], sizes: [out, into], memory };
+        // SAFETY: all pointers are to handles, which the ferry keeps until it is dropped.
+        unsafe {
+            self.api.check("open a stream", (self.api.stream)(&mut ferry.stream, 1))?;
+            for event in &mut ferry.events {
+                const NO_TIMING: c_uint = 2;
+                self.api.check("open an event", (self.api.event)(event, NO_TIMING))?;
+            }
+            for (pinned, bytes) in ferry.pinned.iter_mut().zip([out, into]) {
+                let code = (self.api.allocate_pinned)(pinned, bytes.max(1));
+                self.api.check("pin memory of the host", code)?;
+                // Whoever reads it finds numbers.
+                std::ptr::write_bytes((*pinned).cast::<u8>(), 0, bytes.max(1));
+            }
+        }
+        Ok(ferry)
     }
 
     /// Records the launches of `work` as one graph, which can be launched again.
@@ -484,5 +531,101 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: not used any more; the driver waits for kernels that use it.
         unsafe { (self.api.free)(self.address) };
+    }
+}
+
+/// Moves bytes between the card and pinned memory of the host, beside the card's other work.
+pub struct Ferry {
+    api: &'static Api,
+    stream: Handle,
+    events: [Handle; 2],
+    /// From the card, and to it: on the host, how many, on the card.
+    pinned: [*mut c_void; 2],
+    sizes: [usize; 2],
+    memory: [Memory; 2],
+}
+
+// SAFETY: handles and memory that belong to the process.
+unsafe impl Send for Ferry {}
+
+impl Ferry {
+    /// Where the bytes to send are packed on the card, and where those that were received arrive.
+    pub fn addresses(&self) -> [Address; 2] {
+        [self.memory[0].address, self.memory[1].address]
+    }
+
+    /// Begins to move the packed bytes to the host, once all launches so far have finished.
+    pub fn send(&mut self, card: &Card) -> Result<()> {
+        card.follow(self.events[0], card.stream, self.stream)?;
+        // SAFETY: both are that long, and the host's is not read before this has finished: see `sent`.
+        let code = unsafe {
+            let (to, from) = (self.pinned[0], self.memory[0].address);
+            (self.api.begin_download)(to, from, self.sizes[0], self.stream)
+        };
+        self.api.check("give data to other processes", code)
+    }
+
+    /// Waits for the bytes.
+    pub fn sent(&self) -> Result<&[u8]> {
+        self.wait()?;
+        // SAFETY: it is that long, and no copy is under way.
+        Ok(unsafe { std::slice::from_raw_parts(self.pinned[0].cast(), self.sizes[0]) })
+    }
+
+    /// Where the bytes that were received go on the host.
+    pub fn to_receive(&mut self) -> Result<&mut [u8]> {
+        self.wait()?;
+        // SAFETY: as above.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.pinned[1].cast(), self.sizes[1]) })
+    }
+
+    /// Begins to move them to the card.
+    pub fn receive(&mut self) -> Result<()> {
+        // SAFETY: both are that long, and the host's is not written before this has finished: see `to_receive`.
+        let code = unsafe {
+            let (to, from) = (self.memory[1].address, self.pinned[1]);
+            (self.api.begin_upload)(to, from, self.sizes[1], self.stream)
+        };
+        self.api.check("take data of other processes", code)
+    }
+
+    /// Launches a kernel once they are there.
+    pub fn launch<J>(
+        &self,
+        card: &Card,
+        kernel: &Kernel,
+        blocks: u32,
+        job: &J,
+        now: u32,
+    ) -> Result<()> {
+        card.launch_on(self.stream, kernel, [blocks, 1], job, now)
+    }
+
+    /// Lets the card's later launches wait for all of this.
+    pub fn join(&self, card: &Card) -> Result<()> {
+        card.follow(self.events[1], self.stream, card.stream)
+    }
+
+    fn wait(&self) -> Result<()> {
+        // SAFETY: the stream is valid.
+        self.api.check("reach other processes", unsafe { (self.api.synchronize)(self.stream) })
+    }
+}
+
+impl Drop for Ferry {
+    fn drop(&mut self) {
+        // SAFETY: nothing uses them any more once the stream is done; what was not made is null.
+        unsafe {
+            if !self.stream.is_null() {
+                (self.api.synchronize)(self.stream);
+                (self.api.destroy_stream)(self.stream);
+            }
+            for &event in self.events.iter().filter(|event| !event.is_null()) {
+                (self.api.destroy_event)(event);
+            }
+            for &pinned in self.pinned.iter().filter(|pinned| !pinned.is_null()) {
+                (self.api.free_pinned)(pinned);
+            }
+        }
     }
 }

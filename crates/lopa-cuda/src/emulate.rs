@@ -3,18 +3,19 @@
 // Fused products of the card, emulated for tests.
 #![allow(clippy::disallowed_methods)]
 
-use lopa::engine::Node;
-use lopa::engine::device::{DeviceRun, Program};
+use lopa::engine::device::{DeviceRun, Exchange, Program};
 use lopa::engine::list::{List, Step};
+use lopa::engine::{Node, Parcel};
 use lopa::error::Result;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::Real;
 
+use crate::choice::{Can, Choice, choose};
 use crate::exponential::Exponential;
 use crate::job::{
     Common, HUBER, LOGISTIC, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, RELU, SOFTMAX, TANH,
 };
-use crate::plan::{Kind, Plan, Rule, Table, refused};
+use crate::plan::{Kind, Plan, Rule, THETA, Table, X, Y, refused};
 use crate::{general, tensor};
 
 /// A run on an emulated card.
@@ -23,6 +24,8 @@ pub struct Emulation<T: Exponential> {
     k: u64,
     /// theta, d, v, h, s, z, y, x, then the other arrays of a list
     pub now: Vec<Vec<T>>,
+    /// The same of neighbours in other processes, where they are mixed, with the rows of nodes here left free.
+    others: Vec<Vec<T>>,
     pub picks: Vec<u32>,
     /// d, h and s of a node on tensor cores.
     oracle: Option<fn(&mut Emulation<T>, usize)>,
@@ -32,14 +35,11 @@ pub struct Emulation<T: Exponential> {
     errors: Vec<Vec<T>>,
 }
 
-const THETA: usize = 0;
 const D: usize = 1;
 const V: usize = 2;
 const H: usize = 3;
 const S: usize = 4;
 const Z: usize = 5;
-const Y: usize = 6;
-const X: usize = 7;
 
 const XI1: usize = 0;
 const XI2: usize = 1;
@@ -49,32 +49,38 @@ const SIGMA2: usize = 4;
 
 /// Takes over a run with plain kernels.
 pub fn open<T: Exponential>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
-    Ok(Box::new(Emulation::new(Plan::new(&program)?, program.nodes, None)))
+    let (_, plan, _) = choose(&program, found(&program), |_, _| Can::default())?;
+    Ok(Box::new(Emulation::new(plan, program.nodes, None)))
+}
+
+fn found<T: Exponential>(program: &Program<T>) -> Result<((), Plan<T>)> {
+    Plan::new(program).map(|plan| ((), plan))
 }
 
 /// Takes over a run on tensor cores wherever they support it.
 pub fn open_tensor<T: Exponential>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
-    let plan = Plan::new(&program)?;
-    match tensor::can(&plan) {
-        true => tensor::emulated(plan, program.nodes),
-        false => Err(refused("what tensor cores do not serve")),
+    let can = |_: &(), plan: &Plan<T>| Can { general: false, tensor: tensor::can(plan) };
+    match choose(&program, found(&program), can)? {
+        (_, plan, Choice::Tensor) => tensor::emulated(plan, program.nodes),
+        _ => Err(refused("what tensor cores do not serve")),
     }
 }
 
 /// Takes over a run with the kernels of any shape wherever they support it.
 pub fn open_general<T: Exponential>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
-    let plan = Plan::new(&program)?;
-    match general::can(&plan) {
-        true => general::emulated(plan, program.nodes),
-        false => Err(refused("what tensor cores do not serve")),
+    let can = |_: &(), plan: &Plan<T>| Can { general: general::can(plan), tensor: false };
+    match choose(&program, found(&program), can)? {
+        (_, plan, Choice::General) => general::emulated(plan, program.nodes),
+        _ => Err(refused("what tensor cores do not serve")),
     }
 }
 
 impl<T: Exponential> DeviceRun<T> for Emulation<T> {
-    fn advance(&mut self) -> Result<()> {
+    fn advance(&mut self, exchange: Exchange) -> Result<()> {
         match std::mem::replace(&mut self.plan.rule, Rule::Listed(List::default())) {
             Rule::Usual(rule) => {
                 self.plan.rule = Rule::Usual(rule);
+                self.hear(self.plan.mixed(), exchange)?;
                 self.mix();
                 self.turn();
                 self.evaluate(0);
@@ -84,7 +90,10 @@ impl<T: Exponential> DeviceRun<T> for Emulation<T> {
                     list.factors.iter().map(|factor| T::of(factor(self.k))).collect();
                 for step in &list.steps {
                     match step {
-                        Step::Sums { wide, .. } => self.sums(step, *wide, &factors),
+                        Step::Sums { wide, .. } => {
+                            self.hear(&step.mixed(), &mut *exchange)?;
+                            self.sums(step, *wide, &factors);
+                        }
                         Step::Evaluate(number) => self.evaluate(*number),
                     }
                 }
@@ -165,9 +174,53 @@ impl<T: Exponential> Emulation<T> {
             all
         };
         let now = (0..plan.arrays.len()).map(array).collect();
+        let rows = |at: usize| vec![T::zero(); plan.rows(at) * plan.variables.lengths[at]];
+        let others = (0..plan.arrays.len()).map(rows).collect();
+        let none = Vec::new;
         let (k, picks) = (plan.k, Vec::new());
-        let (hidden, slopes, errors) = (Vec::new(), Vec::new(), Vec::new());
-        Emulation { k, picks, hidden, slopes, errors, now, plan, oracle }
+        let (hidden, slopes, errors) = (none(), none(), none());
+        Emulation { k, picks, hidden, slopes, errors, now, others, plan, oracle }
+    }
+
+    /// Exchanges some arrays with the neighbours in other processes.
+    fn hear(&mut self, arrays: &[usize], exchange: Exchange) -> Result<()> {
+        if self.plan.borders.is_empty() || arrays.is_empty() {
+            return Ok(());
+        }
+        let Emulation { plan, now, others, .. } = self;
+        let parcel = |rank, bytes| Parcel { rank, bytes, finite: false };
+        let (mut out, mut into) = (Vec::new(), Vec::new());
+        let each = arrays.iter().map(|&at| plan.variables.lengths[at]).sum::<usize>();
+        for border in &plan.borders {
+            let mut bytes = Vec::new();
+            for &i in &border.out {
+                for &at in arrays {
+                    let length = plan.variables.lengths[at];
+                    T::extend_le(&now[at][i * length..(i + 1) * length], &mut bytes);
+                }
+            }
+            out.push(parcel(border.rank, bytes));
+            into.push(parcel(border.rank, vec![0; border.into.len() * each * T::BYTES]));
+        }
+        exchange(&out, &mut into)?;
+        for (border, Parcel { bytes, .. }) in plan.borders.iter().zip(&into) {
+            let mut bytes = &bytes[..];
+            for &row in &border.into {
+                for &at in arrays {
+                    let length = plan.variables.lengths[at];
+                    let (own, rest) = bytes.split_at(length * T::BYTES);
+                    T::read_le(own, &mut others[at][row * length..(row + 1) * length]);
+                    bytes = rest;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Entry j of row k of an array.
+    fn entry(&self, at: usize, k: usize, j: usize) -> T {
+        let rows = if k < self.plan.job.m as usize { &self.now } else { &self.others };
+        rows[at][k * self.plan.variables.lengths[at] + j]
     }
 
     /// d, h and s of an evaluation.
@@ -225,7 +278,11 @@ impl<T: Exponential> Emulation<T> {
                 let value = |from: usize, is_mixed: bool| match is_mixed {
                     true => {
                         let old = &before[from];
-                        self.mixed(i, old[entry], |k| old[k * each + j])
+                        let message = |k: usize| match old.get(k * each + j) {
+                            Some(&value) => value,
+                            None => self.entry(from, k, j),
+                        };
+                        self.mixed(i, old[entry], message)
                     }
                     false => self.now[from][entry],
                 };
@@ -295,7 +352,7 @@ impl<T: Exponential> Emulation<T> {
             let (x, y) = (&self.now[X], &self.now[Y]);
             let s = self.now[S][at];
             if scheme == 3 {
-                let half = |k: usize| x[k * n + j] - alpha * y[k * n + j];
+                let half = |k: usize| self.entry(X, k, j) - alpha * self.entry(Y, k, j);
                 new_x[at] = self.mixed(i, half(i), half);
                 new_y[at] = (one - gamma) * y[at] + gamma * s;
                 continue;
@@ -305,12 +362,12 @@ impl<T: Exponential> Emulation<T> {
             new_x[at] = match scheme {
                 2 => x[at] - tau * alpha * y[at],
                 _ => {
-                    let wx = self.mixed(i, x[at], |k| x[k * n + j]);
+                    let wx = self.mixed(i, x[at], |k| self.entry(X, k, j));
                     (one - tau) * x[at] + tau * (wx - alpha * y[at])
                 }
             };
             new_y[at] = match scheme {
-                0 => self.mixed(i, y[at], |k| y[k * n + j]) + average - z,
+                0 => self.mixed(i, y[at], |k| self.entry(Y, k, j)) + average - z,
                 _ => average,
             };
             self.now[Z][at] = average;
@@ -329,8 +386,9 @@ impl<T: Exponential> Emulation<T> {
         let Common { m, drawn, size, start, slot, full, seed: [low, high], .. } =
             self.plan.job.common;
         let seed = u64::from(low) | u64::from(high) << 32;
+        let first_node = self.plan.job.first as usize;
         for i in 0..m as usize {
-            let mut stream = Stream::new(seed, Purpose::Sampling, i);
+            let mut stream = Stream::new(seed, Purpose::Sampling, first_node + i);
             for batch in 0..5 {
                 let side = usize::from(batch >= SIGMA1 && !single);
                 let (own, owned) = (&self.plan.own[side], &self.plan.owned[side]);

@@ -65,6 +65,7 @@ pub struct Common {
     pub block: [u32; 5],
     pub side: [u32; 5],
     pub seed: [u32; 2],
+    pub first: u32,
 }
 
 impl Common {

@@ -1,4 +1,4 @@
-//! lopa on a graphics card: the iterations of all nodes, in CUDA.
+//! lopa on a graphics card: the iterations of the nodes of a process, in CUDA.
 //!
 //! [`cuda`] is the device that `device = "cuda"` names in experiment files. The driver is loaded
 //! when a run begins; building and linking need no part of CUDA. The kernels are shipped as PTX:
@@ -11,6 +11,7 @@
 //! engine everywhere, and with the card where there is one. They are slow.
 
 mod card;
+mod choice;
 mod driver;
 #[cfg(feature = "emulate")]
 mod emulate;
@@ -21,6 +22,7 @@ mod halves;
 mod job;
 mod kernels;
 mod plan;
+mod post;
 mod run;
 mod tensor;
 
@@ -70,15 +72,15 @@ pub fn general() -> Entry<Device> {
     device_entry("general", "the tensor cores of a graphics card, as for any shape", device)
 }
 
-/// The name of the card; the error names the missing part.
-pub fn describe() -> Result<String> {
-    driver::Card::first().map(|card| card.name.clone())
+/// The name of the card of the process with this number among those of the machine; the error names the missing part.
+pub fn describe(place: usize) -> Result<String> {
+    driver::Card::of_process(place).map(|card| card.name.clone())
 }
 
 /// The arithmetic of the card's kernels, on the processor.
 #[cfg(feature = "emulate")]
 pub fn emulated() -> Entry<Device> {
-    let describe = || Ok("an emulated card".into());
+    let describe = |_| Ok("an emulated card".into());
     let device = Device::new(emulate::open::<f32>, emulate::open::<f64>, describe);
     device_entry("emulated", "the kernels of `cuda`, emulated", device)
 }
@@ -86,7 +88,7 @@ pub fn emulated() -> Entry<Device> {
 /// The arithmetic of tensor cores, on the processor.
 #[cfg(feature = "emulate")]
 pub fn emulated_tensor() -> Entry<Device> {
-    let describe = || Ok("an emulated card with tensor cores".into());
+    let describe = |_| Ok("an emulated card with tensor cores".into());
     let device = Device::new(emulate::open_tensor::<f32>, emulate::open_tensor::<f64>, describe);
     device_entry("emulated-tensor", "the tensor cores of `cuda`, emulated", device)
 }
@@ -94,7 +96,7 @@ pub fn emulated_tensor() -> Entry<Device> {
 /// The arithmetic of the kernels for any shape, on the processor.
 #[cfg(feature = "emulate")]
 pub fn emulated_general() -> Entry<Device> {
-    let describe = || Ok("an emulated card with tensor cores, as for any shape".into());
+    let describe = |_| Ok("an emulated card with tensor cores, as for any shape".into());
     let device = Device::new(emulate::open_general::<f32>, emulate::open_general::<f64>, describe);
     device_entry("emulated-general", "the tensor cores of `cuda` for any shape, emulated", device)
 }

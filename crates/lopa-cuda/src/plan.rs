@@ -29,9 +29,10 @@ const ENTRIES: usize = 1 << 31;
 /// The variables in the order of the kernels; r of D-SOBA takes the place of y.
 pub const PLACES: [&str; 8] = ["theta", "d", "v", "h", "s", "z", "y", "x"];
 
-/// The numbers of θ and x among them.
-const THETA: usize = 0;
-const X: usize = 7;
+/// The numbers of θ, y and x among them.
+pub const THETA: usize = 0;
+pub const Y: usize = 6;
+pub const X: usize = 7;
 
 /// The scheme of a listed rule in the kernels.
 pub const LISTED: u32 = 4;
@@ -69,6 +70,15 @@ pub struct Evaluated<T: Real> {
     pub weights: Vec<T>,
 }
 
+/// What this process and another exchange.
+pub struct Border {
+    pub rank: usize,
+    /// Nodes here, whose rows go there.
+    pub out: Vec<usize>,
+    /// Where the rows of its nodes go, behind those of the nodes here.
+    pub into: Vec<usize>,
+}
+
 /// A run as plain arrays.
 pub struct Plan<T: Real> {
     pub kind: Kind,
@@ -77,9 +87,19 @@ pub struct Plan<T: Real> {
     pub k: u64,
     /// All scalar parameters, with the minibatches of the first evaluation.
     pub job: Job<T>,
+    /// Rows of W; nodes are numbered as rows of arrays: those of this process first.
     pub links: Vec<u32>,
     pub linked: Vec<u32>,
     pub w: Vec<T>,
+    /// Nodes of all processes.
+    pub total: u32,
+    /// Rows of arrays that are mixed, those of neighbours in other processes included.
+    rows: usize,
+    pub borders: Vec<Border>,
+    /// Whether other numbers of processes must have the same bits.
+    pub divisible: bool,
+    /// The largest feature, over all processes; known to kernels that need it.
+    pub top: f32,
     /// Of g and of f: where each node's samples start, and their rows; no rows where there is no
     /// table.
     pub own: [Vec<u32>; 2],
@@ -121,7 +141,7 @@ pub fn refused(why: impl std::fmt::Display) -> Error {
 
 impl<T: Real> Plan<T> {
     pub fn new(program: &Program<T>) -> Result<Plan<T>> {
-        let Program { nodes, mixing, seed, k, rounds, .. } = *program;
+        let Program { nodes, company, mixing, seed, k, rounds, .. } = *program;
         let rule = nodes[0].algorithm.update_rule().map_err(refused)?;
         let array = |(at, name): (usize, &&'static str)| Array { name, wide: at >= 4 };
         let mut arrays = Arrays(PLACES.iter().enumerate().map(array).collect());
@@ -151,28 +171,48 @@ impl<T: Real> Plan<T> {
         })?;
         let [p, n] = [THETA, X].map(|at| variables.lengths[at]);
         let m = nodes.len();
+        let here = company.here(mixing.nodes());
+        let mut row_of = vec![0; mixing.nodes()];
+        here.clone().enumerate().for_each(|(at, i)| row_of[i] = at);
+        // Nodes of other processes begin at a multiple of four: kernels mix four nodes here together.
+        let (mut rows, mut borders) = (m.next_multiple_of(4), Vec::new());
+        for border in company.borders(mixing) {
+            let into = border.into.iter().map(|&(j, _)| {
+                row_of[j] = rows;
+                rows += 1;
+                row_of[j]
+            });
+            let into = into.collect();
+            let out = border.out.iter().map(|(i, _)| i - here.start).collect();
+            borders.push(Border { rank: border.rank, out, into });
+        }
         let mut links = vec![0];
         let (mut linked, mut w) = (Vec::new(), Vec::new());
-        for row in mixing.rows() {
-            for &(j, weight) in row {
-                linked.push(j as u32);
+        for i in here.clone() {
+            for &(j, weight) in mixing.row(i) {
+                linked.push(row_of[j] as u32);
                 w.push(T::of(weight));
             }
             links.push(linked.len() as u32);
         }
         let seed = [seed as u32, (seed >> 32) as u32];
-        let (m, n, p) = (m as u32, n as u32, p as u32);
+        let (m, n, p, first) = (m as u32, n as u32, p as u32, here.start as u32);
         let mut plan = Plan {
             kind: Kind::Quadratic,
             rule,
             k,
             job: Job {
-                common: Common { m, n, p, scheme, seed, ..Common::default() },
+                common: Common { m, n, p, scheme, seed, first, ..Common::default() },
                 ..Job::default()
             },
             links,
             linked,
             w,
+            total: mixing.nodes() as u32,
+            rows,
+            borders,
+            divisible: company.is_divisible(),
+            top: 0.0,
             own: [Vec::new(), Vec::new()],
             owned: [Vec::new(), Vec::new()],
             labels: Vec::new(),
@@ -496,6 +536,31 @@ impl<T: Real> Plan<T> {
             && job.bias == 1
             && job.tanh != RELU
             && job.loss == SOFTMAX
+    }
+
+    /// The arrays that an iteration of LoPA or D-SOBA mixes.
+    pub fn mixed(&self) -> &'static [usize] {
+        match &self.rule {
+            Rule::Listed(_) => &[],
+            Rule::Usual(UsualRule { x: XUpdate::Alone, .. }) => &[],
+            Rule::Usual(UsualRule { x: XUpdate::Local, .. }) => &[X],
+            Rule::Usual(UsualRule { x: XUpdate::Tracking | XUpdate::Combined, .. }) => &[X, Y],
+        }
+    }
+
+    /// The rows of an array: the nodes here, and the neighbours in other processes where it is mixed.
+    pub fn rows(&self, array: usize) -> usize {
+        let mixed = match &self.rule {
+            Rule::Usual(_) => self.mixed().contains(&array),
+            Rule::Listed(list) => list.steps.iter().any(|step| step.mixed().contains(&array)),
+        };
+        if mixed && !self.borders.is_empty() { self.rows } else { self.job.m as usize }
+    }
+
+    /// Whether iterations need other processes.
+    pub fn exchanges(&self) -> bool {
+        let mixes = |list: &List| list.steps.iter().any(|step| !step.mixed().is_empty());
+        !self.borders.is_empty() && self.list().map_or(!self.mixed().is_empty(), mixes)
     }
 
     /// The list of a listed rule.

@@ -1,13 +1,14 @@
 //! A run on the card: its arrays, its table of step sizes, and iterations that are begun but not launched.
 
 use lopa::engine::Node;
-use lopa::engine::device::DeviceRun;
+use lopa::engine::device::{DeviceRun, Exchange};
 use lopa::engine::list::{List, Step};
 use lopa::error::Result;
 
 use crate::driver::{Card, Kernel, Memory};
 use crate::job::{Address, Common, Scalar};
-use crate::plan::{Plan, refused};
+use crate::plan::{Plan, X, refused};
+use crate::post::{Post, Posts};
 
 /// Iterations in the table of step sizes.
 pub const AHEAD: usize = 1024;
@@ -28,14 +29,50 @@ pub trait Launches: Send {
         0
     }
 
-    /// Launches at most `ready` of the `pending` iterations; returns how many.
+    /// Launches at most `ready` of the `pending` iterations; returns how many: one among several processes. There, rules
+    /// that mix with their first kernel find what others have sent, and exchange what it has moved, if they can.
     fn launch<T: Scalar>(
         &mut self,
         card: &Card,
         state: &mut State<T>,
         ready: usize,
         pending: usize,
+        among: Option<Among>,
     ) -> Result<usize>;
+}
+
+/// The exchanges of an iteration, and how to do them: not while variables are read.
+pub struct Among<'a> {
+    posts: &'a mut Posts,
+    exchange: Option<Exchange<'a>>,
+}
+
+impl Among<'_> {
+    /// Does the exchange with this number.
+    pub fn exchange(&mut self, card: &Card, number: usize) -> Result<()> {
+        // Lists keep no iteration back.
+        let exchange = self.exchange.as_deref_mut().expect("iterations of a list are launched at once");
+        self.posts.go(card, number, exchange)
+    }
+
+    /// Launches `first`, which mixes, and `rest` while the exchange of what it has moved, to buffer `next`, is under
+    /// way.
+    pub fn around(
+        self,
+        card: &Card,
+        next: usize,
+        first: impl FnOnce() -> Result<()>,
+        rest: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        first()?;
+        let Some(exchange) = self.exchange else {
+            self.posts.stale = true;
+            return rest();
+        };
+        self.posts.start(card, next)?;
+        rest()?;
+        self.posts.finish(card, next, exchange)
+    }
 }
 
 /// How the kernels keep arrays that are as long as x.
@@ -117,7 +154,7 @@ impl<T: Scalar> State<T> {
             let count = if own > 0 { buffers(at) } else { 0 };
             let mut numbers = Vec::new();
             for _ in 0..count {
-                state.empty::<T>(card, m * length)?;
+                state.empty::<T>(card, plan.rows(at) * length)?;
                 numbers.push(state.memory.len() - 1);
             }
             let mut packed = vec![T::zero(); length];
@@ -202,7 +239,7 @@ impl<T: Scalar> State<T> {
 
     /// The parameters of the steps of a list that compute sums, for iterations from each of the two states
     /// of the buffers; between them `evaluate` is called with the number of an evaluation and the
-    /// addresses of all arrays.
+    /// addresses of all arrays, and before sums that mix `post` with those of the mixed ones.
     pub fn listed<L>(
         &mut self,
         card: &Card,
@@ -210,6 +247,7 @@ impl<T: Scalar> State<T> {
         common: &Common,
         mut sums: impl FnMut(Sums, u64) -> Result<L>,
         mut evaluate: impl FnMut(usize, &[Address]) -> Result<Vec<L>>,
+        mut post: impl FnMut(&[(Address, usize)]) -> Result<Option<L>>,
     ) -> Result<[Vec<L>; 2]> {
         // An array that flips an even number of times per iteration starts from the same buffer in all of them.
         let flips = |at: usize| list.steps.iter().filter(|step| step.flips(at)).count();
@@ -227,6 +265,12 @@ impl<T: Scalar> State<T> {
                         steps.extend(evaluate(*number, &addresses)?);
                     }
                     Step::Sums { wide, sums: lines } => {
+                        let each = self.length(if *wide { 7 } else { 0 });
+                        let mixed: Vec<_> =
+                            step.mixed().iter().map(|&at| (self.address(at, now[at]), each)).collect();
+                        if !mixed.is_empty() {
+                            steps.extend(post(&mixed)?);
+                        }
                         let (mut all_sums, mut parts) = (Vec::new(), Vec::new());
                         for line in lines {
                             let first = parts.len() as u32;
@@ -240,7 +284,6 @@ impl<T: Scalar> State<T> {
                             let address = self.address(line.to, buffer);
                             all_sums.push(Entry { address, numbers: [first, parts.len() as u32] });
                         }
-                        let each = self.length(if *wide { 7 } else { 0 });
                         let job = Sums {
                             sums: self.copy(card, &all_sums)?,
                             parts: self.copy(card, &parts)?,
@@ -263,6 +306,20 @@ impl<T: Scalar> State<T> {
             }
         }
         Ok(both)
+    }
+
+    /// The exchanges of a run: of a rule that mixes once, by the buffer of x that is current; of a list none yet.
+    pub fn posts(&self, card: &Card, plan: &Plan<T>, carry: &str) -> Result<Option<Posts>> {
+        if !plan.exchanges() {
+            return Ok(None);
+        }
+        let post = |buffer: usize| {
+            let array = |&at: &usize| (self.address(at, buffer), self.length(at));
+            Post::new(card, plan, &plan.mixed().iter().map(array).collect::<Vec<_>>())
+        };
+        let listed = plan.list().is_some();
+        let all = if listed { Vec::new() } else { vec![post(0)?, post(1)?] };
+        Posts::new(card, carry, all, !listed).map(Some)
     }
 
     /// After some iterations of a list.
@@ -326,6 +383,7 @@ pub struct Run<T: Scalar, L: Launches> {
     sizes: Kernel,
     // Dropped in this order: recorded graphs, then memory, then the card.
     launches: L,
+    posts: Option<Posts>,
     state: State<T>,
     card: Card,
 }
@@ -336,15 +394,15 @@ impl<T: Scalar, L: Launches + 'static> Run<T, L> {
         card: Card,
         plan: Plan<T>,
         state: State<T>,
-        launches: L,
+        (launches, posts): (L, Option<Posts>),
         sizes: &str,
     ) -> Result<Box<dyn DeviceRun<T>>> {
         let (sizes, k) = (card.kernel(sizes)?, plan.k);
-        Ok(Box::new(Run { plan, k, pending: 0, ahead: AHEAD, sizes, launches, state, card }))
+        Ok(Box::new(Run { plan, k, pending: 0, ahead: AHEAD, sizes, launches, posts, state, card }))
     }
 
     /// Launches all iterations that were begun, except for the last `rest`.
-    fn launch(&mut self, rest: usize) -> Result<()> {
+    fn launch(&mut self, rest: usize, mut exchange: Option<Exchange>) -> Result<()> {
         while self.pending > rest {
             if self.ahead == AHEAD {
                 // One more, because variables may be moved ahead.
@@ -356,7 +414,10 @@ impl<T: Scalar, L: Launches + 'static> Run<T, L> {
                 self.ahead = 0;
             }
             let ready = (self.pending - rest).min(AHEAD - self.ahead);
-            let count = self.launches.launch(&self.card, &mut self.state, ready, self.pending)?;
+            let Run { card, state, launches, pending, .. } = self;
+            let exchange = exchange.as_mut().map(|exchange| &mut **exchange as Exchange);
+            let among = self.posts.as_mut().map(|posts| Among { posts, exchange });
+            let count = launches.launch(card, state, ready, *pending, among)?;
             (self.pending, self.ahead) = (self.pending - count, self.ahead + count);
             self.k += count as u64;
         }
@@ -365,24 +426,31 @@ impl<T: Scalar, L: Launches + 'static> Run<T, L> {
 }
 
 impl<T: Scalar, L: Launches + 'static> DeviceRun<T> for Run<T, L> {
-    fn advance(&mut self) -> Result<()> {
+    fn advance(&mut self, exchange: Exchange) -> Result<()> {
         self.pending += 1;
+        if let Some(posts) = &mut self.posts {
+            self.card.bind()?;
+            if std::mem::take(&mut posts.stale) {
+                posts.go(&self.card, self.state.now[X], &mut *exchange)?;
+            }
+            return self.launch(self.launches.kept(), Some(exchange));
+        }
         if self.pending < self.launches.most() + self.launches.kept() {
             return Ok(());
         }
         self.card.bind()?;
-        self.launch(self.launches.kept())
+        self.launch(self.launches.kept(), None)
     }
 
     fn wait(&mut self) -> Result<()> {
         self.card.bind()?;
-        self.launch(0)?;
+        self.launch(0, None)?;
         self.card.wait()
     }
 
     fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
         self.card.bind()?;
-        self.launch(0)?;
+        self.launch(0, None)?;
         let Run { plan, state, card, .. } = self;
         plan.variables.give_back(nodes, |at, to| {
             let memory = &state.memory[state.buffers[at][state.now[at]]];
@@ -402,7 +470,7 @@ impl<T: Scalar, L: Launches + 'static> DeviceRun<T> for Run<T, L> {
 
     fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
         self.card.bind()?;
-        self.launch(0)?;
+        self.launch(0, None)?;
         let State { memory, buffers, now, lengths, largest, m, .. } = &self.state;
         let all = lengths.len();
         let mut found = vec![0.0; m * all];

@@ -1,13 +1,17 @@
-//! All nodes of a run on a device, such as a graphics card.
+//! The nodes of a process on a device, such as a graphics card.
 //!
 //! A device takes over whole iterations: it receives the update rule ([`UpdateRule`]) and the
 //! arrays of each node's part ([`Form`](crate::problem::form::Form)), starts from the variables of
 //! the nodes, and returns them on request. Nodes are still created, restored, measured and saved on
-//! the processor.
+//! the processor. With several processes each has a device, or shares one; before the device mixes, what
+//! neighbours in other processes need goes through the same transport as on the processor ([`Exchange`]).
 //!
 //! [`UpdateRule`]: crate::algorithms::update_rule::UpdateRule
 
 use super::Node;
+pub use super::company::{Company, Facts};
+pub use super::delivery::Border;
+use super::transport::Parcel;
 use crate::algorithms::update_rule::Evaluation;
 use crate::config::{Entry, NoParams, Registry};
 use crate::error::Result;
@@ -20,9 +24,11 @@ use std::sync::Arc;
 
 /// A run for a device to take over.
 pub struct Program<'a, T: Real> {
-    /// All nodes, with the variables to start from.
+    /// The nodes of this process, with the variables to start from.
     pub nodes: &'a [Node<T>],
-    /// W.
+    /// This process among those of the run.
+    pub company: &'a Company<'a>,
+    /// W of all nodes.
     pub mixing: &'a Mixing,
     /// Samples per minibatch.
     pub batches: Batches,
@@ -36,10 +42,14 @@ pub struct Program<'a, T: Real> {
     pub k: u64,
 }
 
-/// Computes the iterations of all nodes.
+/// Sends parcels to other processes and fills those from them; all processes call it equally often.
+pub type Exchange<'a> = &'a mut dyn FnMut(&[Parcel], &mut [Parcel]) -> Result<()>;
+
+/// Computes the iterations of the nodes of a process.
 pub trait DeviceRun<T: Real>: Send {
-    /// Begins the next iteration; it may still be running when this returns.
-    fn advance(&mut self) -> Result<()>;
+    /// Begins the next iteration; it may still be running when this returns. Calls `exchange` for what
+    /// mixing needs of other processes; without others, never.
+    fn advance(&mut self, exchange: Exchange) -> Result<()>;
     /// Waits until all iterations that were begun have finished.
     fn wait(&mut self) -> Result<()>;
     /// Writes the variables back into the nodes.
@@ -87,8 +97,9 @@ pub struct Device(Option<Driver>);
 pub struct Driver {
     /// Takes over a run; the error has the reason why it cannot.
     pub open: Both<Opens>,
-    /// The name of the device, for manifests; an error if there is none.
-    pub describe: Box<dyn Fn() -> Result<String> + Send + Sync>,
+    /// The name of the device that the process with this number among those of its machine uses, for
+    /// manifests; an error if there is none.
+    pub describe: Box<dyn Fn(usize) -> Result<String> + Send + Sync>,
 }
 
 impl Device {
@@ -101,7 +112,7 @@ impl Device {
     pub fn new(
         single: impl Fn(Program<f32>) -> Result<Box<dyn DeviceRun<f32>>> + Send + Sync + 'static,
         double: impl Fn(Program<f64>) -> Result<Box<dyn DeviceRun<f64>>> + Send + Sync + 'static,
-        describe: impl Fn() -> Result<String> + Send + Sync + 'static,
+        describe: impl Fn(usize) -> Result<String> + Send + Sync + 'static,
     ) -> Device {
         let open = Both::new(Box::new(single) as <Opens as Family>::Of<f32>, Box::new(double) as _);
         Device(Some(Driver { open, describe: Box::new(describe) }))

@@ -140,6 +140,16 @@ impl List {
 }
 
 impl Step {
+    /// The arrays of which it mixes the old values.
+    pub fn mixed(&self) -> Vec<usize> {
+        let Step::Sums { sums, .. } = self else { return Vec::new() };
+        let parts = sums.iter().flat_map(|line| &line.parts).filter(|part| part.mixed);
+        let mut mixed: Vec<usize> = parts.map(|part| part.from).collect();
+        mixed.sort_unstable();
+        mixed.dedup();
+        mixed
+    }
+
     /// Whether it writes this array to its other buffer.
     pub fn flips(&self, array: usize) -> bool {
         match self {

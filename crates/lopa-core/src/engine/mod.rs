@@ -2,6 +2,7 @@
 
 mod chapter;
 mod cluster;
+mod company;
 mod delivery;
 pub mod device;
 pub mod dial;

@@ -12,6 +12,7 @@ use crate::error::{Error, Kind, Result};
 /// The processes started by one `mpirun`. Dropping it waits for all of them.
 pub struct Mpi {
     universe: Universe,
+    place: usize,
 }
 
 impl Mpi {
@@ -21,7 +22,10 @@ impl Mpi {
         let (universe, _) = started.ok_or_else(|| {
             Error::new(Kind::Run, "engine/mpi", "MPI is already initialised in this process")
         })?;
-        Ok(Mpi { universe })
+        let world = universe.world();
+        // Those that share memory are on one machine.
+        let place = world.split_shared(world.rank()).rank() as usize;
+        Ok(Mpi { universe, place })
     }
 
     /// Makes a panic in this process end all of them, since the others would wait for it forever.
@@ -94,6 +98,14 @@ impl Transport for Mpi {
 
     fn size(&self) -> usize {
         self.world().size() as usize
+    }
+
+    fn place(&self) -> usize {
+        self.place
+    }
+
+    fn is_divisible(&self) -> bool {
+        true
     }
 
     fn exchange(

@@ -40,6 +40,16 @@ pub trait Transport: Send {
     /// The number of processes.
     fn size(&self) -> usize;
 
+    /// The number of this process among those on its machine, from 0.
+    fn place(&self) -> usize {
+        0
+    }
+
+    /// Whether the same run in another number of processes must have the same bits, also on devices.
+    fn is_divisible(&self) -> bool {
+        self.size() > 1
+    }
+
     /// Sends `out` and fills `into`, whose buffers have the lengths to receive, with messages that
     /// `accepts` admits; runs `meanwhile` while messages are in transit. `scalar` is the number of
     /// bytes per scalar, 1 for compressed content.

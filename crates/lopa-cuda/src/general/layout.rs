@@ -55,7 +55,7 @@ impl Stored {
             return Stored { unit: SUBNORMAL * unit as f32, scale: 1.0, one: one as f32, bias };
         }
         // The largest is below 2^14; small numbers are not made too large, for the bias's sake.
-        let scale = power_below(largest(plan), 14).min(2f32.powi(17));
+        let scale = power_below(plan.top, 14).min(2f32.powi(17));
         let one = scale.clamp(2f32.powi(-10), 2f32.powi(13));
         Stored { unit: 1.0 / scale, scale, one, bias: scale / one }
     }
@@ -83,9 +83,14 @@ fn count<T: Real>(plan: &Plan<T>) -> usize {
     all / (plan.job.features as usize).max(1)
 }
 
-fn largest<T: Real>(plan: &Plan<T>) -> f32 {
+/// The largest feature of the nodes, where features are numbers.
+pub fn top<T: Real>(plan: &Plan<T>) -> f32 {
+    if !Shape::new(plan).numbers {
+        return 0.0;
+    }
     let size = |top: f32, value: f32| top.max(value.abs());
-    (0..count(plan)).fold(0.0, |top, row| features(plan, row).fold(top, size))
+    let rows = plan.owned.iter().flatten();
+    rows.fold(0.0, |top, &row| features(plan, row as usize).fold(top, size))
 }
 
 /// The table of the kernels.

@@ -13,6 +13,7 @@ use crate::plan::Plan;
 
 #[cfg(feature = "emulate")]
 pub use emulate::take as emulated;
+pub use layout::top;
 pub use run::take;
 use shape::Shape;
 

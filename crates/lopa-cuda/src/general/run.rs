@@ -11,17 +11,14 @@ use super::layout::{Padded, Stored, table};
 use super::shape::{Launch, Shape};
 use super::task::Task;
 use crate::driver::{Card, Graph, Kernel, THREADS};
-use crate::job::{Common, Scalar};
+use crate::job::{Address, Common, Scalar};
 use crate::kernels::general_ptx;
-use crate::plan::{Plan, Table};
-use crate::run::{AHEAD, Launches, MANY, Run, State, Sums, blocks};
+use crate::plan::{Plan, Table, X, Y};
+use crate::post::Post;
+use crate::run::{AHEAD, Among, Launches, MANY, Run, State, Sums, blocks};
 
 /// LoPA-GT.
 const TRACKING: u32 = 0;
-
-/// The arrays of y and x among the [places](crate::plan::PLACES).
-const Y: usize = 6;
-const X: usize = 7;
 
 /// A kernel with its number of blocks.
 struct Ready {
@@ -64,13 +61,18 @@ impl Kernels {
 
     /// The iteration that is `later` iterations after the clock, from buffer `now` on.
     fn launch(&self, card: &Card, task: &Task, now: usize, way: Way, later: u32) -> Result<()> {
-        let at = now as u32 | u32::from(way.moved) << 1 | u32::from(way.moves) << 2 | later << 3;
+        let at = way.at(now, later);
+        self.mix(card, task, at, way)?;
+        self.oracle(card, task, at)
+    }
+
+    /// Its first kernels, which mix.
+    fn mix(&self, card: &Card, task: &Task, at: u32, way: Way) -> Result<()> {
         let go = |ready: &Ready| card.launch(&ready.kernel, [ready.blocks, 1], task, at);
         if !way.moved {
             go(&self.turn)?;
         }
-        go(&self.mix[usize::from(way.moved && task.common.scheme == TRACKING)])?;
-        self.oracle(card, task, at)
+        go(&self.mix[usize::from(way.moved && task.common.scheme == TRACKING)])
     }
 
     /// d, h and s at the point of this task.
@@ -99,11 +101,19 @@ struct Way {
     moves: bool,
 }
 
+impl Way {
+    /// `Moment` of kernels/general.cu.
+    fn at(self, now: usize, later: u32) -> u32 {
+        now as u32 | u32::from(self.moved) << 1 | u32::from(self.moves) << 2 | later << 3
+    }
+}
+
 /// Iterations of LoPA or D-SOBA.
 struct Usual {
     task: Task,
     kernels: Kernels,
-    many: [Graph; 2],
+    /// None among several processes.
+    many: Option<[Graph; 2]>,
     /// Whether the last iteration has moved variables ahead; false whenever they are read.
     moved: bool,
 }
@@ -119,17 +129,29 @@ impl Launches for Usual {
         state: &mut State<T>,
         ready: usize,
         pending: usize,
+        among: Option<Among>,
     ) -> Result<usize> {
-        let now = state.now[X];
-        let count = if ready >= MANY && self.moved && pending > MANY {
-            card.replay(&self.many[now])?;
-            MANY
-        } else {
-            let way = Way { moved: self.moved, moves: pending > 1 };
-            self.kernels.launch(card, &self.task, now, way, 0)?;
-            card.launch(&self.kernels.tick, [1, 1], &self.task, 1)?;
-            self.moved = way.moves;
-            1
+        let (now, Usual { task, kernels, .. }) = (state.now[X], &*self);
+        let way = Way { moved: self.moved, moves: pending > 1 };
+        let count = match (among, &self.many) {
+            (None, Some(many)) if ready >= MANY && self.moved && pending > MANY => {
+                card.replay(&many[now])?;
+                MANY
+            }
+            (among, _) => {
+                let at = way.at(now, 0);
+                let mix = || kernels.mix(card, task, at, way);
+                let oracle = || {
+                    kernels.oracle(card, task, at)?;
+                    card.launch(&kernels.tick, [1, 1], task, 1)
+                };
+                match among {
+                    Some(among) => among.around(card, 1 - now, mix, oracle)?,
+                    None => mix().and_then(|()| oracle())?,
+                }
+                self.moved = way.moves;
+                1
+            }
         };
         (state.now[X], state.now[Y]) = ((now + count) % 2, (now + count) % 2);
         Ok(count)
@@ -140,6 +162,8 @@ impl Launches for Usual {
 enum Step {
     Sums(Sums, u32),
     Evaluate(Box<Task>),
+    /// The exchange with this number.
+    Post(usize),
 }
 
 /// Iterations of a listed rule.
@@ -148,7 +172,8 @@ struct Listed {
     kernels: Kernels,
     update: Kernel,
     steps: [Vec<Step>; 2],
-    many: [Graph; 2],
+    /// None among several processes.
+    many: Option<[Graph; 2]>,
     /// Which arrays each iteration leaves in their other buffer, and whether it is the other one now.
     flips: Vec<bool>,
     now: usize,
@@ -160,6 +185,7 @@ fn listed(
     update: &Kernel,
     steps: &[Step],
     later: u32,
+    mut among: Option<Among>,
 ) -> Result<()> {
     for step in steps {
         match step {
@@ -167,6 +193,9 @@ fn listed(
                 card.launch(update, [*blocks, 1], sums, 2 * later)?;
             }
             Step::Evaluate(task) => kernels.evaluate(card, task, later)?,
+            Step::Post(number) => {
+                among.as_mut().map_or(Ok(()), |among| among.exchange(card, *number))?;
+            }
         }
     }
     Ok(())
@@ -179,14 +208,18 @@ impl Launches for Listed {
         state: &mut State<T>,
         ready: usize,
         _: usize,
+        among: Option<Among>,
     ) -> Result<usize> {
-        let count = if ready >= MANY {
-            card.replay(&self.many[self.now])?;
-            MANY
-        } else {
-            listed(card, &self.kernels, &self.update, &self.steps[self.now], 0)?;
-            card.launch(&self.kernels.tick, [1, 1], &self.task, 1)?;
-            1
+        let count = match &self.many {
+            Some(many) if ready >= MANY => {
+                card.replay(&many[self.now])?;
+                MANY
+            }
+            _ => {
+                listed(card, &self.kernels, &self.update, &self.steps[self.now], 0, among)?;
+                card.launch(&self.kernels.tick, [1, 1], &self.task, 1)?;
+                1
+            }
         };
         self.now = (self.now + count) % 2;
         state.flip(&self.flips, count);
@@ -202,7 +235,7 @@ fn first(listed: bool) -> [&'static str; 3] {
 /// The kernels that a run of this shape needs.
 fn names(shape: &Shape, listed: bool) -> Vec<String> {
     let own = [shape.forward(), shape.head(), shape.outer(), shape.backward()];
-    let all = ["ready", "tick", "sizes"].into_iter().chain(first(listed));
+    let all = ["ready", "tick", "sizes", "carry"].into_iter().chain(first(listed));
     let all = all.chain(listed.then_some("update")).map(String::from);
     own.into_iter().map(|launch| launch.name).chain(all).collect()
 }
@@ -278,8 +311,10 @@ pub fn take<T: Scalar>(
             card.launch(&kernels.tick, [1, 1], &task, MANY as u32)
         })
     };
-    let many = [from(0)?, from(1)?];
-    Run::start(card, plan, state, Usual { task, kernels, many, moved: false }, "sizes")
+    let posts = state.posts(&card, &plan, "carry")?;
+    let many = if posts.is_some() { None } else { Some([from(0)?, from(1)?]) };
+    let usual = Usual { task, kernels, many, moved: false };
+    Run::start(card, plan, state, (usual, posts), "sizes")
 }
 
 fn take_listed<T: Scalar>(
@@ -296,7 +331,12 @@ fn take_listed<T: Scalar>(
     let sums = |sums: Sums, entries: u64| -> Result<Step> {
         Ok(Step::Sums(sums, blocks(entries.div_ceil(u64::from(THREADS)))?))
     };
-    let steps = state.listed(&card, list, &task.common, sums, |number, addresses| {
+    let mut posts = state.posts(&card, &plan, "carry")?;
+    let post = |arrays: &[(Address, usize)]| match &mut posts {
+        Some(posts) => Ok(Some(Step::Post(posts.add(Post::new(&card, &plan, arrays)?)))),
+        None => Ok(None),
+    };
+    let evaluate = |number: usize, addresses: &[Address]| {
         let mut task = Box::new(task);
         let evaluated = &plan.evaluations[number];
         let ([x, theta, v], [d, h, s]) = (evaluated.at, evaluated.into);
@@ -305,22 +345,23 @@ fn take_listed<T: Scalar>(
         (common.d, common.h, common.s) = (addresses[d], addresses[h], addresses[s]);
         common.x = [addresses[x]; 2];
         Ok(vec![Step::Evaluate(task)])
-    })?;
+    };
+    let steps = state.listed(&card, list, &task.common, sums, evaluate, post)?;
     let update = card.kernel("update")?;
     let from = |first: usize| {
         card.record(|| {
             for later in 0..MANY {
                 let steps = &steps[(first + later) % 2];
-                listed(&card, &kernels, &update, steps, later as u32)?;
+                listed(&card, &kernels, &update, steps, later as u32, None)?;
             }
             card.launch(&kernels.tick, [1, 1], &task, MANY as u32)
         })
     };
-    let many = [from(0)?, from(1)?];
+    let many = if posts.is_some() { None } else { Some([from(0)?, from(1)?]) };
     let often = |at: usize| list.steps.iter().filter(|step| step.flips(at)).count() % 2 == 1;
     let flips = (0..plan.arrays.len()).map(often).collect();
     let launches = Listed { task, kernels, update, steps, many, flips, now: 0 };
-    Run::start(card, plan, state, launches, "sizes")
+    Run::start(card, plan, state, (launches, posts), "sizes")
 }
 
 /// Of each node: the weights of its minibatches over the largest, and the largest.

@@ -31,6 +31,8 @@ pub struct Launch {
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     m: u32,
+    /// Nodes of all processes: what sums depend on does not depend on the processes.
+    total: u32,
     features: u32,
     pub units: u32,
     /// Units in x; in rows of activations and in scores with the one that is 1; in errors.
@@ -80,6 +82,7 @@ impl Shape {
         let (front, back) = (of(&ORDER[..3]), of(&ORDER[3..]));
         let shape = Shape {
             m,
+            total: plan.total,
             features,
             units,
             across: units.next_multiple_of(8),
@@ -171,7 +174,7 @@ impl Shape {
     fn warpgroups(&self) -> u32 {
         let blocks = self.rows().div_ceil(128);
         // 128 rows where such blocks fill the card and hardly any rows are padding.
-        let full = self.m * blocks * self.tiles >= FEW_BLOCKS;
+        let full = self.total * blocks * self.tiles >= FEW_BLOCKS;
         if self.width > 32 && full && blocks * 128 * 8 <= self.rows() * 9 { 2 } else { 1 }
     }
 

@@ -11,8 +11,8 @@ use super::work::Work;
 use crate::driver::{Card, Graph, Kernel};
 use crate::job::{Common, Scalar};
 use crate::kernels::tensor_ptx;
-use crate::plan::{Plan, Table};
-use crate::run::{AHEAD, Launches, MANY, Run, State};
+use crate::plan::{Plan, Table, X, Y};
+use crate::run::{AHEAD, Among, Launches, MANY, Run, State};
 
 /// The blocks of a cluster, and the most neighbours of its node.
 const SPREAD: u32 = 8;
@@ -32,15 +32,11 @@ const FEW: u32 = 512;
 /// LoPA-GT.
 const TRACKING: u32 = 0;
 
-/// The arrays of y and x among the [places](crate::plan::PLACES).
-const Y: usize = 6;
-const X: usize = 7;
-
 /// How iterations are launched.
 enum Way {
     /// Two kernels per iteration; many iterations are recorded as one graph, starting from either
-    /// buffer.
-    Recorded { pair: Pair, many: [Graph; 2] },
+    /// buffer, unless there are several processes.
+    Recorded { pair: Pair, many: Option<[Graph; 2]> },
     /// Clusters that stay on the card for all iterations.
     Resident { prepare: Kernel, cluster: Kernel },
 }
@@ -66,16 +62,18 @@ pub fn take<T: Scalar>(
     let (links, linked, w) = plan.neighbours();
     let nearest = links.windows(2).all(|pair| (pair[1] - pair[0]) as usize <= NEAR);
     let mut cluster = None;
-    if job.scheme == TRACKING && nearest && layout.chunks == CLUSTER_CHUNKS && job.m <= CLUSTERS {
+    // Clusters have sums in another order, and all nodes.
+    let small = layout.chunks == CLUSTER_CHUNKS && job.m <= CLUSTERS && !plan.divisible;
+    if job.scheme == TRACKING && nearest && small {
         card.load(&tensor_ptx(), &["prepare", "cluster", "sizes"].map(String::from))?;
         let kernel = card.wide_kernel("cluster", 320, SHARE)?;
         let fit = card.clusters(&kernel, SPREAD).unwrap_or(0);
         cluster = (job.m <= fit).then_some(kernel);
     }
     if cluster.is_none() {
-        let (mix, oracle, _) = Pair::kind(job.m, layout.chunks);
+        let (mix, oracle, _) = Pair::kind(plan.total, layout.chunks);
         let names = [format!("{mix}_moved"), mix, format!("{oracle}_moves"), oracle];
-        card.load(&tensor_ptx(), &[&names[..], &["sizes".into()]].concat())?;
+        card.load(&tensor_ptx(), &[&names[..], &["sizes", "carry"].map(String::from)].concat())?;
     }
     let buffers = |at: usize| match at {
         X => 2,
@@ -101,11 +99,15 @@ pub fn take<T: Scalar>(
         plan.weights.chunks_exact(5).flat_map(|own| ORDER.map(|at| own[at])).collect();
     work.common.weights = state.copy(&card, &weights)?;
     work.flags = state.empty::<u32>(&card, 2 * m * SPREAD as usize)?;
+    let posts = match cluster {
+        Some(_) => None,
+        None => state.posts(&card, &plan, "carry")?,
+    };
     let way = match cluster {
         Some(cluster) => Way::Resident { prepare: card.wide_kernel("prepare", 256, 0)?, cluster },
-        None => recorded(&card, &work)?,
+        None => recorded(&card, &work, plan.total, posts.is_some())?,
     };
-    Run::start(card, plan, state, Iterations { work, way, moved: false }, "sizes")
+    Run::start(card, plan, state, (Iterations { work, way, moved: false }, posts), "sizes")
 }
 
 /// The two kernels of an iteration.
@@ -129,10 +131,11 @@ impl Pair {
         if m < FEW && matches!(chunks, 2 | 4 | 6) { 16 } else { 8 }
     }
 
-    fn new(card: &Card, work: &Work) -> Result<Pair> {
+    /// Of so many nodes in all processes: the kernels, and hence the sums, do not depend on the processes.
+    fn new(card: &Card, work: &Work, total: u32) -> Result<Pair> {
         let Common { m, n, .. } = work.common;
-        let (mix, oracle, nodes) = Pair::kind(m, work.chunks);
-        let warps = Pair::warps(m, work.chunks);
+        let (mix, oracle, nodes) = Pair::kind(total, work.chunks);
+        let warps = Pair::warps(total, work.chunks);
         let mix = |end: &str| card.wide_kernel(&format!("{mix}{end}"), 256, 0);
         let mix = [mix("")?, mix("_moved")?];
         let grid = [n / 64 + nodes / 8, m.div_ceil(nodes)];
@@ -145,21 +148,29 @@ impl Pair {
 
     /// An iteration from buffer `now` on, after and before oracles that have moved z or not.
     fn launch(&self, card: &Card, work: &Work, now: usize, moved: [bool; 2]) -> Result<()> {
-        let [before, after] = moved.map(usize::from);
-        card.launch(&self.mix[before], self.grid, work, now as u32)?;
-        card.launch(&self.oracle[after], [work.common.m, 1], work, 1 - now as u32)
+        self.mix(card, work, now, moved[0])?;
+        self.oracle(card, work, now, moved[1])
+    }
+
+    fn mix(&self, card: &Card, work: &Work, now: usize, moved: bool) -> Result<()> {
+        card.launch(&self.mix[usize::from(moved)], self.grid, work, now as u32)
+    }
+
+    fn oracle(&self, card: &Card, work: &Work, now: usize, moves: bool) -> Result<()> {
+        let kernel = &self.oracle[usize::from(moves)];
+        card.launch(kernel, [work.common.m, 1], work, 1 - now as u32)
     }
 }
 
-fn recorded(card: &Card, work: &Work) -> Result<Way> {
-    let pair = Pair::new(card, work)?;
+fn recorded(card: &Card, work: &Work, total: u32, among: bool) -> Result<Way> {
+    let pair = Pair::new(card, work, total)?;
     let moved = [work.common.scheme == TRACKING; 2];
     let from = |first: usize| {
         card.record(|| {
             (first..first + MANY).try_for_each(|now| pair.launch(card, work, now % 2, moved))
         })
     };
-    let many = [from(0)?, from(1)?];
+    let many = if among { None } else { Some([from(0)?, from(1)?]) };
     Ok(Way::Recorded { pair, many })
 }
 
@@ -181,11 +192,12 @@ impl Launches for Iterations {
         state: &mut State<T>,
         ready: usize,
         pending: usize,
+        among: Option<Among>,
     ) -> Result<usize> {
         let tracking = self.work.common.scheme == TRACKING;
         let now = state.now[X];
         match &self.way {
-            Way::Recorded { many, .. }
+            Way::Recorded { many: Some(many), .. }
                 if ready >= MANY && self.moved == tracking && pending > MANY =>
             {
                 card.replay(&many[now])?;
@@ -193,7 +205,12 @@ impl Launches for Iterations {
             }
             Way::Recorded { pair, .. } => {
                 let moves = tracking && pending > 1;
-                pair.launch(card, &self.work, now, [self.moved, moves])?;
+                let mix = || pair.mix(card, &self.work, now, self.moved);
+                let oracle = || pair.oracle(card, &self.work, now, moves);
+                match among {
+                    Some(among) => among.around(card, 1 - now, mix, oracle)?,
+                    None => mix().and_then(|()| oracle())?,
+                }
                 self.moved = moves;
                 (state.now[X], state.now[Y]) = (1 - now, 1 - now);
                 Ok(1)

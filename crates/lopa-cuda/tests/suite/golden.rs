@@ -3,8 +3,8 @@
 use lopa::algorithms::{Start, algorithms};
 use lopa::config::Source;
 use lopa::data::{Dataset, Features, Samples, Target};
-use lopa::engine::Node;
-use lopa::engine::device::Program;
+use lopa::engine::{Alone, Node};
+use lopa::engine::device::{Company, Program};
 use lopa::network::Mixing;
 use lopa::problem::Bilevel;
 use lopa::problem::builtin::{Local, hyperparameter, representation};
@@ -146,8 +146,10 @@ fn follow(device: &str, file: &str) {
         let mut nodes: Vec<Node<f64>> =
             parts(file, &json).into_iter().enumerate().map(make).collect();
         let place = experiment(FILE, &[&format!("run.device={device}")]).unwrap().device;
+        let mut alone = Alone;
         let program = Program {
             nodes: &nodes,
+            company: &Company::new(&mut alone),
             mixing: &mixing,
             batches,
             shared: false,
@@ -172,7 +174,7 @@ fn follow(device: &str, file: &str) {
                     }
                 }
             }
-            device.advance().unwrap();
+            device.advance(&mut |_, _| Ok(())).unwrap();
         }
     }
 }

@@ -6,6 +6,7 @@ mod golden;
 mod images;
 mod kernels;
 mod methods;
+mod processes;
 mod refuse;
 mod shapes;
 mod tables;
@@ -26,7 +27,7 @@ pub fn registries() -> Registries {
 
 /// Whether there is a card; prints a note if not.
 pub fn card() -> bool {
-    let found = lopa_cuda::describe();
+    let found = lopa_cuda::describe(0);
     if let Err(error) = &found {
         eprintln!("skipped: {}", error.message);
     }
@@ -35,7 +36,7 @@ pub fn card() -> bool {
 
 /// Whether there is a card with the tensor cores that the kernels need; prints a note if not.
 pub fn hopper() -> bool {
-    let found = card() && lopa_cuda::describe().is_ok_and(|name| name.contains("capability 9."));
+    let found = card() && lopa_cuda::describe(0).is_ok_and(|name| name.contains("capability 9."));
     if !found {
         eprintln!("skipped: no Hopper card");
     }

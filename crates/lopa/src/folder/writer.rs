@@ -186,6 +186,14 @@ impl RunFolder {
         Ok(Some(outcome))
     }
 
+    /// Names the devices of several processes, in rank order.
+    pub fn name_devices(&mut self, devices: Vec<String>) -> Result<()> {
+        let named = |(rank, device)| format!("process {rank}: {device}");
+        let all: Vec<String> = devices.into_iter().enumerate().map(named).collect();
+        self.manifest.machine.device = Some(all.join("; "));
+        self.write_manifest()
+    }
+
     /// No run is left to do: records the final status.
     pub fn finish(&mut self, status: Status) -> Result<()> {
         self.sync_metrics()?;
@@ -203,7 +211,7 @@ impl RunFolder {
     /// leaves no folder.
     pub fn fail(&mut self, error: &Error) -> Result<()> {
         let nothing = self.results.is_empty() && self.measured()? == 0;
-        let refused = error.id == "device/refused" || error.id.starts_with("privacy/");
+        let refused = error.id.starts_with("device/") || error.id.starts_with("privacy/");
         if refused && nothing {
             self.remove();
             return Ok(());
@@ -644,7 +652,7 @@ pub(super) fn resolved(experiment: &Experiment) -> (String, String) {
 
 /// The name of an experiment's device; `None` for the processor.
 pub(super) fn device(experiment: &Experiment) -> Result<Option<String>> {
-    experiment.device.build.driver().map(|driver| (driver.describe)()).transpose()
+    experiment.device.build.driver().map(|driver| (driver.describe)(0)).transpose()
 }
 
 pub(super) fn folder_name(experiment: &Experiment) -> String {

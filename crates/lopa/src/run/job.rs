@@ -14,7 +14,7 @@ use super::trace::Stop;
 use super::world::{Job, Setup, World};
 use super::{Context, Observers, Outcome};
 use crate::algorithms::regroup;
-use crate::engine::device::{DeviceRun, Program};
+use crate::engine::device::{Company, DeviceRun, Program};
 use crate::engine::{Chapter, Cluster, NEXT_CHAPTER, Node, Transport};
 use crate::error::{Error, Result};
 use crate::experiment::Precision;
@@ -267,12 +267,12 @@ impl Job<'_> {
     ) -> Result<Option<Box<dyn DeviceRun<T>>>> {
         let place = &self.setup.experiment.device;
         let Some(driver) = place.build.driver() else { return Ok(None) };
-        let Processes::One = Processes::of(transport) else {
-            let message = format!("`{}` holds all nodes in one process", place.name);
-            return Err(Error::config("device/processes", message)
+        if Processes::of(transport).are_peers() {
+            let message = format!("`{}` serves no peers", place.name);
+            return Err(Error::config("device/peers", message)
                 .at("run.device")
-                .hint("use `--engine process`, or leave `device` out"));
-        };
+                .hint("leave `device` out, or use `lopa run`, also with `--engine mpi`"));
+        }
         if self.setup.world.rounds.is_some() {
             let name = &self.setup.experiment.network.graph.name;
             let message =
@@ -285,8 +285,10 @@ impl Job<'_> {
         let mixing = &self.setup.world.mixing;
         let (batches, shared) = (run.batch.batches(), run.shared_samples);
         let (rounds, seed) = (run.precision == Precision::Tf32, self.setup.seed);
-        let program = Program { nodes, mixing, batches, shared, rounds, seed, k };
-        driver.open.get::<T>()(program).map(Some)
+        let company = Company::new(transport);
+        let program =
+            Program { nodes, company: &company, mixing, batches, shared, rounds, seed, k };
+        company.all_open(driver.open.get::<T>()(program)).map(Some)
     }
 }
 
@@ -315,14 +317,14 @@ pub fn cannot_leave(label: &str, why: &str) -> Error {
         .hint("let nodes wait for each other: `--policy wait`")
 }
 
-/// Refuses algorithms that no device supports before the first run.
-pub fn check_device(setup: Setup) -> Result<()> {
+/// Refuses algorithms that no device supports before the first run; `node` is one of this process.
+pub fn check_device(setup: Setup, node: usize) -> Result<()> {
     if setup.experiment.device.build.driver().is_none() {
         return Ok(());
     }
     for algorithm in &setup.experiment.algorithms {
-        let part = setup.parts_of::<f64>(0..1)?.each;
-        let nodes = setup.nodes_of(part, 0, &algorithm.choice.build)?;
+        let part = setup.parts_of::<f64>(node..node + 1)?.each;
+        let nodes = setup.nodes_of(part, node, &algorithm.choice.build)?;
         nodes[0].algorithm.update_rule().map_err(|why| {
             let message = format!("the device cannot run `{}`: {why}", algorithm.label);
             let hint = "leave it out, or run on the processor: `device = \"cpu\"`";

@@ -422,8 +422,8 @@ impl Setup<'_> {
         let Setup { experiment, world, seed, .. } = self;
         observers.store.world(seed, world)?;
         let here = own_nodes(experiment.network.nodes, transport);
-        if let Processes::One = Processes::of(transport) {
-            job::check_device(self)?;
+        if !Processes::of(transport).are_peers() {
+            job::check_device(self, here.start)?;
         }
         let mut evaluators = self.parts_of::<f64>(here)?.each;
         let mut outcomes = Vec::new();

@@ -73,12 +73,17 @@ fn end(mpi: &mut Mpi, ours: Option<&Error>, code: u8, output: &Output) -> Result
 
 /// Runs everything; process 0 prints the results, and all end with its exit code.
 fn together(
-    Ready { experiment, data, folder }: Ready,
+    Ready { experiment, data, mut folder, device }: Ready,
     mpi: &mut Mpi,
     context: &Context,
     signals: &Signals,
     output: &Output,
 ) -> Result<ExitCode> {
+    if let Some(device) = device {
+        let devices = mpi.all(device.as_bytes(), &anything)?;
+        let devices = devices.iter().map(|name| String::from_utf8_lossy(name).into_owned());
+        folder.as_mut().map_or(Ok(()), |folder| folder.name_devices(devices.collect()))?;
+    }
     let (outcomes, folder) = go(&experiment, data, folder, mpi, context, output)?;
     let signal = agreed_signal(mpi, signals, &outcomes)?;
     if let Some(mut folder) = folder {
@@ -90,11 +95,12 @@ fn together(
     Ok(ExitCode::from(codes[0][0]))
 }
 
-/// The data that a process needs to start; process 0 has the run folder.
+/// The data that a process needs to start, and the name of its device; process 0 has the run folder.
 struct Ready {
     experiment: Experiment,
     data: Option<Data>,
     folder: Option<RunFolder>,
+    device: Option<String>,
 }
 
 fn prepare(
@@ -113,15 +119,17 @@ fn prepare(
             .at("mpirun -n")
             .hint(format!("start at most {nodes}")));
     }
+    let driver = experiment.device.build.driver();
+    let device = driver.map(|driver| (driver.describe)(mpi.place())).transpose()?;
     if mpi.rank() > 0 {
         let data = experiment.load_data_of(context, block(nodes, size, mpi.rank()))?;
-        return Ok(Ready { experiment, data, folder: None });
+        return Ok(Ready { experiment, data, folder: None, device });
     }
     // All of it, once: its digest is in the folder, and does not depend on the number of processes.
     let data = experiment.load_data(context)?;
     output.note(&format!("{}, in {size} processes", summary::heading(&experiment)));
     let folder = destination.open(&experiment, data.as_ref(), output)?;
-    Ok(Ready { experiment, data, folder: Some(folder) })
+    Ok(Ready { experiment, data, folder: Some(folder), device })
 }
 
 /// Runs everything; returns the folder, if this process has it.
@@ -139,9 +147,9 @@ fn go(
     };
     let mut bars = Bars::new(output, experiment);
     let done = experiment.run_across(mpi, data, context, &mut folder, &mut bars);
-    if done.is_err() {
+    if let Err(error) = &done {
         // The first error is the one that matters.
-        let _ = folder.finish(status(&done, None));
+        let _ = folder.fail(error);
     }
     Ok((done?, Some(folder)))
 }

@@ -10,6 +10,7 @@ mod lossy;
 mod states;
 mod workers;
 
+pub use crossings::{Border, borders};
 pub use direct::Direct;
 pub use lossy::{Lossy, wire_bytes};
 pub use workers::{Scratch, Workers};

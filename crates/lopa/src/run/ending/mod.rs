@@ -93,7 +93,11 @@ impl<'a> Ending<'a> {
     /// Whether the variables will be read after this iteration: then the clock must run until a
     /// device has finished it.
     pub fn reads<T: Real>(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<bool> {
-        let costs = agree(cluster, clock, false)?.costs;
+        // As in `judge`: processes ask each other only where a budget needs it.
+        let costs = match cluster.is_whole() || self.meter.is_shared() {
+            true => agree(cluster, clock, false)?.costs,
+            false => own_costs(cluster),
+        };
         let Reading { due, done, brink } = self.meter.read(&costs, self.second_order());
         let looks = cluster.progress().k.is_multiple_of(watch::EVERY);
         Ok(looks || done.is_some() || brink || due >= self.measured as f64)

@@ -1,0 +1,54 @@
+//! Which kernels a run uses, the same in all of its processes.
+
+use lopa::engine::device::{Facts, Program};
+use lopa::error::Result;
+use lopa::math::real::Real;
+
+use crate::general;
+use crate::kernels::mark;
+use crate::plan::Plan;
+
+/// Kinds of kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    Plain,
+    General,
+    Tensor,
+}
+
+/// What a process can use besides plain kernels.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Can {
+    pub general: bool,
+    pub tensor: bool,
+}
+
+/// The fastest kernels that all processes can use, with the largest feature of all of them. An error of one process is an
+/// error of all.
+pub fn choose<T: Real, C>(
+    program: &Program<T>,
+    found: Result<(C, Plan<T>)>,
+    can: impl Fn(&C, &Plan<T>) -> Can,
+) -> Result<(C, Plan<T>, Choice)> {
+    let facts = found.as_ref().map(|(card, plan)| {
+        let can = can(card, plan);
+        let top = if can.general { general::top(plan) } else { 0.0 };
+        let sizes: Vec<_> = plan.evaluations.iter().map(|evaluated| evaluated.job.size).collect();
+        let same = format!(
+            "lopa {}, kernels {:08x}, minibatches {sizes:?}",
+            env!("CARGO_PKG_VERSION"),
+            mark()
+        );
+        Facts { same, own: vec![f64::from(can.general), f64::from(can.tensor), f64::from(top)] }
+    });
+    let all = program.company.agree(facts.as_ref().map_err(|error| *error))?;
+    let (card, mut plan) = found?;
+    let own = |at: usize| all.iter().map(move |own| own.get(at).copied().unwrap_or(0.0));
+    plan.top = own(2).fold(0.0, f64::max) as f32;
+    let choice = match [0, 1].map(|at| own(at).all(|can| can > 0.0)) {
+        [_, true] => Choice::Tensor,
+        [true, false] => Choice::General,
+        [false, false] => Choice::Plain,
+    };
+    Ok((card, plan, choice))
+}
