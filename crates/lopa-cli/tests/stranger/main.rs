@@ -57,8 +57,9 @@ fn stranger() -> &'static Stranger {
             };
             std::fs::write(folder.path().join(name), body).unwrap();
         }
-        // The same versions as in the workspace, whose builds are reused.
+        // The same versions as in the workspace.
         std::fs::copy(root.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
+        std::os::unix::fs::symlink(root.join("crates"), folder.path().join("crates")).unwrap();
         // `target/PROFILE/deps/this-test`
         let target = std::env::current_exe().unwrap();
         let target = target.ancestors().nth(3).unwrap().to_path_buf();
@@ -73,36 +74,24 @@ fn its_problem_and_its_algorithm_conform() {
     cargo(folder, target, &["test", "--quiet"]);
 }
 
-/// The crates of this workspace in place of published ones.
+/// The crates of this workspace in place of published ones. Cargo knows a crate by its path below the root of the
+/// workspace, its features and its profile: with the same ones as here, it reuses what it has built for these tests.
 fn published_here(text: &str, root: &Path) -> String {
     let features = match cfg!(feature = "mpi") {
         true => "[\"full\", \"mpi\"]",
         false => "[\"full\"]",
     };
-    let crates = root.join("crates");
-    let at = |name: &str| crates.join(name).display().to_string();
-    let text =
-        text.replace("lopa = \"0.1\"", &format!("lopa = {{ path = {:?} }}", at("lopa"))).replace(
-            "lopa-cli = \"0.1\"",
-            &format!("lopa-cli = {{ path = {:?}, features = {features} }}", at("lopa-cli")),
-        );
-    // With the dependencies of the workspace's tests, all dependencies have the same features as
-    // there, and are not built again.
+    let text = text.replace("lopa = \"0.1\"", "lopa = { path = \"crates/lopa\" }").replace(
+        "lopa-cli = \"0.1\"",
+        &format!("lopa-cli = {{ path = \"crates/lopa-cli\", features = {features} }}"),
+    );
+    // Dependencies of the workspace's tests switch on features of others.
     let tests = "[dev-dependencies]\ntempfile = \"3\"\nproptest = { version = \"1.12\", \
                  default-features = false, features = [\"std\"] }\n";
-    format!("{text}\n{tests}\n[workspace]\n\n{}", profile(root))
-}
-
-/// The workspace's profile of dependencies, so that they are shared; its own crates are not
-/// optimised.
-fn profile(root: &Path) -> String {
-    let workspace = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
-    let workspace: toml::Table = workspace.parse().unwrap();
-    let mut dev = workspace["profile"]["dev"].clone();
-    let packages = dev["package"].as_table_mut().unwrap();
-    packages.retain(|name, _| !name.starts_with("lopa"));
-    let profile = toml::Table::from_iter([("dev".to_string(), dev)]);
-    toml::to_string(&toml::Table::from_iter([("profile".to_string(), profile.into())])).unwrap()
+    let ours = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let mut ours: toml::Table = ours.parse().unwrap();
+    ours["workspace"].as_table_mut().unwrap().remove("members");
+    format!("{text}\n{tests}\n{}", toml::to_string(&ours).unwrap())
 }
 
 fn cargo(folder: &TempDir, target: &Path, args: &[&str]) {
