@@ -132,6 +132,9 @@ struct Framework<T> {
 
 fn open<T: Real + Element>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     let nodes = program.nodes;
+    if nodes.len() < program.mixing.nodes() {
+        return Err(refused("nodes in several processes"));
+    }
     let all = known(&nodes[0])?;
     let rule = nodes[0].algorithm.update_rule().map_err(refused)?.listed();
     let mut samplers = Vec::new();

@@ -176,9 +176,8 @@ impl<T: Exponential> Emulation<T> {
         let now = (0..plan.arrays.len()).map(array).collect();
         let rows = |at: usize| vec![T::zero(); plan.rows(at) * plan.variables.lengths[at]];
         let others = (0..plan.arrays.len()).map(rows).collect();
-        let none = Vec::new;
         let (k, picks) = (plan.k, Vec::new());
-        let (hidden, slopes, errors) = (none(), none(), none());
+        let (hidden, slopes, errors) = (Vec::new(), Vec::new(), Vec::new());
         Emulation { k, picks, hidden, slopes, errors, now, others, plan, oracle }
     }
 
