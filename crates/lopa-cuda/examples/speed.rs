@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use lopa::config::Source;
-use lopa::engine::{Alone, Node};
 use lopa::engine::device::{Company, Program};
+use lopa::engine::{Alone, Node};
 use lopa::error::Result;
 use lopa::experiment::{Experiment, Precision, Registries};
 use lopa::problem::derivative::Batches;

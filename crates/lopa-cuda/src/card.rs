@@ -88,10 +88,15 @@ impl<U: Scalar> Launches for Divided<U> {
             }
             Some(among) => {
                 let (first, rest) = steps.split_at(1);
-                among.around(card, 1 - now, || go(first), || {
-                    go(rest)?;
-                    self.iterations.tick(card, 1)
-                })?;
+                among.around(
+                    card,
+                    1 - now,
+                    || go(first),
+                    || {
+                        go(rest)?;
+                        self.iterations.tick(card, 1)
+                    },
+                )?;
             }
             None => {
                 go(steps)?;

@@ -419,8 +419,14 @@ impl Card {
     pub fn ferry(&self, out: usize, into: usize) -> Result<Ferry> {
         let memory = [self.room::<u8>(out)?, self.room::<u8>(into)?];
         let none = std::ptr::null_mut();
-        let mut ferry =
-            Ferry { api: self.api, stream: none, events: [none; 2], pinned: [none; 2], sizes: [out, into], memory };
+        let mut ferry = Ferry {
+            api: self.api,
+            stream: none,
+            events: [none; 2],
+            pinned: [none; 2],
+            sizes: [out, into],
+            memory,
+        };
         // SAFETY: all pointers are to handles, which the ferry keeps until it is dropped.
         unsafe {
             self.api.check("open a stream", (self.api.stream)(&mut ferry.stream, 1))?;

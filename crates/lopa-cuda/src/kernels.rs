@@ -27,7 +27,9 @@ pub fn mark() -> u32 {
         include_bytes!("../kernels/general.ptx.gz"),
     ];
     // The checksum of a packed file is in the first four of its last eight bytes.
-    let of = |packed: &[u8]| packed.last_chunk::<8>().map_or(0, |[a, b, c, d, ..]| u32::from_le_bytes([*a, *b, *c, *d]));
+    let of = |packed: &[u8]| {
+        packed.last_chunk::<8>().map_or(0, |[a, b, c, d, ..]| u32::from_le_bytes([*a, *b, *c, *d]))
+    };
     packed.into_iter().fold(0, |mark: u32, packed| mark.rotate_left(1) ^ of(packed))
 }
 

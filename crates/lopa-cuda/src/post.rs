@@ -1,8 +1,8 @@
 //! What the nodes of this process need of others before they mix: packed on the card, moved by the run's transport,
 //! and unpacked behind the nodes' own rows.
 
-use lopa::engine::device::Exchange;
 use lopa::engine::Parcel;
+use lopa::engine::device::Exchange;
 use lopa::error::Result;
 
 use crate::driver::{Card, Ferry, Kernel, Memory, THREADS};

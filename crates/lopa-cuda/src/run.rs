@@ -51,7 +51,8 @@ impl Among<'_> {
     /// Does the exchange with this number.
     pub fn exchange(&mut self, card: &Card, number: usize) -> Result<()> {
         // Lists keep no iteration back.
-        let exchange = self.exchange.as_deref_mut().expect("iterations of a list are launched at once");
+        let exchange =
+            self.exchange.as_deref_mut().expect("iterations of a list are launched at once");
         self.posts.go(card, number, exchange)
     }
 
@@ -266,8 +267,11 @@ impl<T: Scalar> State<T> {
                     }
                     Step::Sums { wide, sums: lines } => {
                         let each = self.length(if *wide { 7 } else { 0 });
-                        let mixed: Vec<_> =
-                            step.mixed().iter().map(|&at| (self.address(at, now[at]), each)).collect();
+                        let mixed: Vec<_> = step
+                            .mixed()
+                            .iter()
+                            .map(|&at| (self.address(at, now[at]), each))
+                            .collect();
                         if !mixed.is_empty() {
                             steps.extend(post(&mixed)?);
                         }

@@ -149,7 +149,8 @@ impl<'a, T: Real> Cluster<'a, T> {
             let mut turn = 0..;
             device.run.advance(&mut |out, into| {
                 // Processes in step trust each other: their transport checks nothing.
-                let (round, accepts) = (Round { k, e: turn.next().unwrap_or(0) }, &|_: usize, _: &[u8], _| Ok(()));
+                let (round, accepts) =
+                    (Round { k, e: turn.next().unwrap_or(0) }, &|_: usize, _: &[u8], _| Ok(()));
                 transport.exchange(round, T::BYTES, out, into, accepts, &mut || ())
             })?;
             device.count_derivatives(k, &mut self.team.nodes);

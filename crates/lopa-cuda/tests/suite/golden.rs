@@ -3,8 +3,8 @@
 use lopa::algorithms::{Start, algorithms};
 use lopa::config::Source;
 use lopa::data::{Dataset, Features, Samples, Target};
-use lopa::engine::{Alone, Node};
 use lopa::engine::device::{Company, Program};
+use lopa::engine::{Alone, Node};
 use lopa::network::Mixing;
 use lopa::problem::Bilevel;
 use lopa::problem::builtin::{Local, hyperparameter, representation};

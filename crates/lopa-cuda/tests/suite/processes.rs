@@ -145,7 +145,8 @@ fn same(text: &str, sets: &[&str], device: &str, sizes: &[usize]) {
         let own = across(text, &sets, size);
         assert_eq!(own.digest, one.digest, "{size} processes, {sets:?} of {text}");
         assert_eq!(own.stop, one.stop);
-        for cost in ["iteration", "exchanges", "bytes", "hessians", "gradients", "samples", "loss"] {
+        for cost in ["iteration", "exchanges", "bytes", "hessians", "gradients", "samples", "loss"]
+        {
             assert_eq!(own.row.value(cost), one.row.value(cost), "{cost}: {size}, {sets:?}");
         }
     }
@@ -207,7 +208,12 @@ const GRAPHS: &[&str] = &["ring", "star", "{ name = 'erdos-renyi', p = 0.5 }"];
 fn data(device: &str) {
     for method in ["lopa-gt", "d-soba"] {
         same(&with(LINEAR, method), &[], device, &[2, 3]);
-        same(&with(LINEAR, method), &["run.precision=f32", "data.scaling=standardise"], device, &[3]);
+        same(
+            &with(LINEAR, method),
+            &["run.precision=f32", "data.scaling=standardise"],
+            device,
+            &[3],
+        );
         same(&with(LAYER, method), &["data.scaling=centre"], device, &[2]);
         same(&with(LAYER, method), &["run.precision=f64"], device, &[2, 5]);
     }
@@ -357,11 +363,10 @@ fn an_error_of_one_process_ends_all() {
     });
     let errors = each(&experiment, 3, (None, u64::MAX)).into_iter().map(Result::unwrap_err);
     let errors: Vec<Error> = errors.collect();
-    assert_eq!(errors.iter().map(|error| error.id).collect::<Vec<_>>(), [
-        "device/processes",
-        "device/no-card",
-        "device/processes"
-    ]);
+    assert_eq!(
+        errors.iter().map(|error| error.id).collect::<Vec<_>>(),
+        ["device/processes", "device/no-card", "device/processes"]
+    );
     for error in &errors {
         assert!(error.message.contains("there is no graphics card"), "{error}");
         assert_eq!((error.kind.exit_code(), error.hint.as_deref()), (2, Some("check it")));

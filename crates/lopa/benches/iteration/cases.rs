@@ -109,7 +109,11 @@ pub const SHAPES: &[Case] = &[
 
 /// The case of that name.
 pub fn find(name: &str) -> &'static Case {
-    CASES.iter().chain(SHAPES).find(|case| case.name == name).unwrap_or_else(|| panic!("no case {name}"))
+    CASES
+        .iter()
+        .chain(SHAPES)
+        .find(|case| case.name == name)
+        .unwrap_or_else(|| panic!("no case {name}"))
 }
 
 impl Case {
