@@ -300,16 +300,16 @@ fn resumed(text: &str, sets: &[&str], device: &str) {
     for (first, second, third) in [(1, 2, 3), (3, 1, 2), (2, 2, 1)] {
         let cut = tempfile::tempdir().unwrap();
         assert_eq!(go(cut.path(), first, 10).stop, Stop::Interrupted);
-        assert_eq!(go(cut.path(), second, 20).stop, Stop::Interrupted);
+        assert_eq!(go(cut.path(), second, 50).stop, Stop::Interrupted);
         let ended = go(cut.path(), third, u64::MAX);
-        assert_eq!((ended.stop, ended.row.iteration), (Stop::Finished, 40));
+        assert_eq!((ended.stop, ended.row.iteration), (Stop::Finished, 120));
         assert_eq!(ended.digest, straight.digest, "{first}, {second}, {third}: {sets:?}");
     }
 }
 
 #[test]
 fn a_run_resumes_in_another_number_of_processes() {
-    let sets = ["run.iterations=40", "run.evaluations=4"];
+    let sets = ["run.iterations=120", "run.evaluations=4"];
     for method in ["lopa-gt", "d-soba"] {
         resumed(&with(QUADRATIC, method), &sets, "emulated");
         resumed(&with(QUADRATIC, method), &[&sets[..], &["scope=global"]].concat(), "emulated");
