@@ -89,7 +89,7 @@ fn main() -> Result<()> {
             speeds[1],
             speeds[0],
             speeds[2],
-            rates(&nodes, batches, speeds[1])
+            rates(nodes, batches, speeds[1])
         );
     }
     Ok(())

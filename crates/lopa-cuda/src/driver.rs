@@ -579,7 +579,7 @@ impl Ferry {
     }
 
     /// Where the bytes that were received go on the host.
-    pub fn to_receive(&mut self) -> Result<&mut [u8]> {
+    pub fn inbox(&mut self) -> Result<&mut [u8]> {
         self.wait()?;
         // SAFETY: as above.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.pinned[1].cast(), self.sizes[1]) })
@@ -587,7 +587,7 @@ impl Ferry {
 
     /// Begins to move them to the card.
     pub fn receive(&mut self) -> Result<()> {
-        // SAFETY: both are that long, and the host's is not written before this has finished: see `to_receive`.
+        // SAFETY: both are that long, and the host's is not written before this has finished: see `inbox`.
         let code = unsafe {
             let (to, from) = (self.memory[1].address, self.pinned[1]);
             (self.api.begin_upload)(to, from, self.sizes[1], self.stream)

@@ -98,7 +98,7 @@ impl Post {
             bytes = rest;
         }
         exchange(sent, received)?;
-        let mut rest = ferry.to_receive()?;
+        let mut rest = ferry.inbox()?;
         for parcel in &*received {
             let (own, after) = rest.split_at_mut(parcel.bytes.len());
             own.copy_from_slice(&parcel.bytes);

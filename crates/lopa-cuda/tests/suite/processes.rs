@@ -216,6 +216,9 @@ fn data(device: &str) {
         );
         same(&with(LAYER, method), &["data.scaling=centre"], device, &[2]);
         same(&with(LAYER, method), &["run.precision=f64"], device, &[2, 5]);
+        same(&with(LAYER, method), &["problem.hidden=[7, 5]", "problem.bias=false"], device, &[3]);
+        let cleaning = LINEAR.replace("hyperparameter", "hyper-cleaning");
+        same(&with(&cleaning, method), &[], device, &[2, 3]);
     }
 }
 
