@@ -19,7 +19,7 @@ import lopa
 import numpy as np
 
 ROWS, BATCH, CLASSES, RIDGE = 96, 32, 10, 0.02
-ALPHA, BETA, LAMBDA, GAMMA, TAU = 0.05, 0.1, 0.1, 0.4, 0.4
+ALPHA, BETA, LAMBDA, GAMMA, TAU = 0.02, 0.01, 0.01, 0.4, 0.4
 
 
 class Case:
