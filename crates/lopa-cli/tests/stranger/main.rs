@@ -85,9 +85,14 @@ fn published_here(text: &str, root: &Path) -> String {
         "lopa-cli = \"0.1\"",
         &format!("lopa-cli = {{ path = \"crates/lopa-cli\", features = {features} }}"),
     );
-    // Dependencies of the workspace's tests switch on features of others.
-    let tests = "[dev-dependencies]\ntempfile = \"3\"\nproptest = { version = \"1.12\", \
-                 default-features = false, features = [\"std\"] }\n";
+    // Dependencies of the workspace's tests and of the Python package switch on features of others.
+    let python = std::fs::read_to_string(root.join("python/Cargo.toml")).unwrap();
+    let python: toml::Table = python.parse().unwrap();
+    let tests = format!(
+        "[dev-dependencies]\ntempfile = \"3\"\npyo3 = {}\nproptest = {{ version = \"1.12\", \
+         default-features = false, features = [\"std\"] }}\n",
+        python["dependencies"]["pyo3"]
+    );
     let ours = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
     let mut ours: toml::Table = ours.parse().unwrap();
     ours["workspace"].as_table_mut().unwrap().remove("members");
@@ -96,8 +101,11 @@ fn published_here(text: &str, root: &Path) -> String {
 
 fn cargo(folder: &TempDir, target: &Path, args: &[&str]) {
     let mut command = Command::new(env!("CARGO"));
-    // The environment variables that the outer cargo sets must not reach the inner one.
-    for (key, _) in std::env::vars().filter(|(key, _)| key.starts_with("CARGO_PKG")) {
+    // The environment variables that the outer cargo sets must not reach the inner one: build scripts that watch them
+    // (`ring`'s does) would run again, and all that depends on them would be built again, here and in the next tests.
+    let set_by_cargo =
+        |key: &str| ["CARGO_PKG", "CARGO_MANIFEST"].iter().any(|own| key.starts_with(own));
+    for (key, _) in std::env::vars().filter(|(key, _)| set_by_cargo(key) || key == "OUT_DIR") {
         command.env_remove(key);
     }
     let output = command
