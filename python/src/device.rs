@@ -5,7 +5,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use lopa::algorithms::update_rule::{Evaluation, Factor, ListedRule};
+use lopa::algorithms::update_rule::{Evaluation, Factor, ListedRule, UpdateRule};
 use lopa::config::Entry;
 use lopa::engine::Node;
 use lopa::engine::device::{Device, DeviceRun, Exchange, Program, device_entry};
@@ -136,7 +136,8 @@ fn open<T: Real + Element>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>>
         return Err(refused("nodes in several processes"));
     }
     let all = known(&nodes[0])?;
-    let rule = nodes[0].algorithm.update_rule().map_err(refused)?.listed();
+    let rule = nodes[0].algorithm.update_rule().and_then(UpdateRule::listed);
+    let rule = rule.map_err(refused)?;
     let mut samplers = Vec::new();
     for (i, node) in nodes.iter().enumerate() {
         known(node)?;

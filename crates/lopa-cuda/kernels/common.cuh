@@ -21,11 +21,27 @@ template <class T> struct Common {
     const u32 *labels;
     const u8 *table;  // features
     const T *weights; // of the losses, for each node and minibatch
+    const T *found;   // the numbers of each node's rule for step sizes, if there is one
+    T *hess;          // the product with v in h, if it is wanted
+    const u32 *awake; // of an evaluation of some nodes: whether each is one of them
     u32 m, n, p, scheme, features, stride, units, classes, tanh, outputs, samples, bytes, drawn, blocks;
     u32 size[5], start[5], slot[5], full[5], block[5], side[5]; // of each minibatch; block: of 16 samples
     u32 seed[2];
     u32 first; // the number of node 0 in the network: nodes before it are in other processes
 };
+
+// The numbers of a node's rule for step sizes; crates/lopa-core/src/algorithms/parts/steps.rs has the same.
+namespace number {
+enum { CURVATURE, SQUARE, SQUARE_THETA, SQUARE_V, WAIT, GAP, SINCE, GROWN_D, GROWN_H, CUTS, ALPHA, BETA, LAMBDA, LEFT_D, LEFT_H, ALONG_V, LAG, NUMBERS };
+}
+
+// alpha, beta and lambda of node i, from `given` if there is no rule.
+template <class T> __device__ __forceinline__ const T *steps_of(const Common<T> &job, u32 i, const T *given) {
+    return job.found ? job.found + usize(i) * number::NUMBERS + number::ALPHA : given;
+}
+
+// Whether an evaluation leaves node i out.
+template <class T> __device__ __forceinline__ bool asleep(const Common<T> &job, u32 i) { return job.awake && !(job.awake[i] & 1); }
 
 // ---------------------------------------------------------------- sums
 

@@ -38,6 +38,7 @@ template <class T, class S> __device__ void forward(const Job<T> &job, u32 now) 
     u32 down = (job.drawn + 63) / 64, across = (job.units + 31) / 32;
     u32 i = blockIdx.x / (down * across), rest = blockIdx.x % (down * across);
     u32 row0 = rest % down * 64, unit0 = rest / down * 32, t = threadIdx.x;
+    if (asleep(job, i)) return;
     u32 ty = t / 8 * 4, tx = t % 8 * 4;
     u32 inputs = job.features + job.bias;
     const T *x = job.x[now] + usize(i) * job.n + job.offset, *below = job.below + usize(i) * job.features * job.drawn;
@@ -104,6 +105,7 @@ template <int MOST, int UNITS, class T> __device__ void heads(const Job<T> &job)
     __shared__ __align__(16) T near_theta[(UNITS + 1) * MOST], near_v[(UNITS + 1) * MOST];
     u32 down = (job.drawn + blockDim.x - 1) / blockDim.x, i = blockIdx.x / down;
     u32 r = blockIdx.x % down * blockDim.x + threadIdx.x, batch = 0;
+    if (asleep(job, i)) return;
     u32 classes = job.classes, drawn = job.drawn;
     const T *theta = job.theta + usize(i) * job.p, *v = job.v + usize(i) * job.p;
     // Rows of MOST weights, so that loops over classes need not ask whether there are as many.
@@ -174,6 +176,7 @@ template <class T> __device__ void rows(const Job<T> &job) {
     usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
     if (at >= usize(job.m) * job.p) return;
     u32 i = at / job.p, j = at % job.p, u = j / job.classes, c = j % job.classes;
+    if (asleep(job, i)) return;
     const T *h = job.hidden + (usize(i) * job.units + u) * job.drawn;
     const T *by = job.slopes + usize(i) * job.drawn * job.classes + c;
     auto add = [&](u32 batch, T sum) {
@@ -183,7 +186,9 @@ template <class T> __device__ void rows(const Job<T> &job) {
         return sum;
     };
     job.d[at] = add(XI1, T(0)) + job.ridge * job.theta[at];
-    job.h[at] = add(SIGMA1, add(XI2, T(0))) + job.ridge * job.v[at];
+    T along = add(XI2, T(0)), ridge = job.ridge * job.v[at];
+    if (job.hess) job.hess[at] = along + ridge;
+    job.h[at] = add(SIGMA1, along) + ridge;
 }
 
 // Errors of the layer below, from those of this one: 32 rows by 32 of its units in a block.

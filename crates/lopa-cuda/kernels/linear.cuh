@@ -238,6 +238,7 @@ template <int MOST, class T, class S> __device__ void scores(const Job<T> &job, 
     constexpr u32 ROWS = FEW(MOST) ? 4 : 1;
     u32 each = WARPS * ROWS, chunks = (sloped(job) + each - 1) / each;
     u32 i = blockIdx.x / chunks, k0 = blockIdx.x % chunks * each, k = k0 + threadIdx.x / 32 * ROWS;
+    if (asleep(job, i)) return;
     bool busy = threadIdx.x < 32 * WARPS && k < sloped(job);
     auto own = far<false>(job, i);
     if constexpr (FEW(MOST)) {
@@ -391,18 +392,25 @@ __device__ void item(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 now,
     T strength[WIDE], sum[WIDE][MOST];
     strengths(job, now, i, q0, most, strength);
     slope_sums<WIDE, MOST, S>(job, own, job.x[now] + usize(i) * job.n, batch, q0, most, strength, sum);
+    // The product with v alone first, if it is wanted. One copy of the stores is smaller than two.
+#pragma unroll 1
+    for (int both = job.hess ? 0 : 1; both < 2; both++) {
+        if (both)
 #pragma unroll
-    for (int e = 0; e < WIDE; e++) UNROLLED for (u32 c = 0; c < MOST; c++) {
-        T other = passed(sum[e][c], 1);
-        if (batch == XI2) sum[e][c] = sum[e][c] + other;
+            for (int e = 0; e < WIDE; e++) UNROLLED for (u32 c = 0; c < MOST; c++) {
+                T other = passed(sum[e][c], 1);
+                if (batch == XI2) sum[e][c] = sum[e][c] + other;
+            }
+        T *to = !both ? job.hess : pairs ? job.h : job.d;
+        if (both ? batch != SIGMA1 : batch == XI2) store(job, own, to, i, q0, most, strength, sum);
     }
-    if (batch != SIGMA1) store(job, own, pairs ? job.h : job.d, i, q0, most, strength, sum);
 }
 
 // Some items of a node, which has many blocks.
 template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, u32 now) {
     u32 chunks = (3 * job.features + blockDim.x - 1) / blockDim.x, all = job.drawn * across(CLASSES(MOST));
     u32 i = blockIdx.x / chunks, q = blockIdx.x % chunks * blockDim.x + threadIdx.x;
+    if (asleep(job, i)) return;
     auto own = far<false>(job, i);
     if (MOST == 10 || shared_bytes() > 0) {
         // Every thread reads these.

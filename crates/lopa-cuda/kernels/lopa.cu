@@ -16,6 +16,7 @@
 //   crossed, cleaned        s where x has entries for groups or columns, and for samples
 //   whole     move, scores and linear, one block per node
 //   residual, quadratic     d, h and s of quadratic
+//   find      the rule that finds step sizes (steps.cuh)
 //   tick      some iterations are over
 //   carry     what goes to other processes, and what comes from them
 //   sizes     the largest entry of every variable
@@ -28,6 +29,7 @@
 #include "layer.cuh"
 #include "linear.cuh"
 #include "quadratic.cuh"
+#include "steps.cuh"
 
 template <class T> __device__ void tick(const Job<T> &job, u32 count) {
     if (threadIdx.x < 2) job.clock[threadIdx.x] += count;
@@ -64,6 +66,7 @@ template <class T> __device__ void tick(const Job<T> &job, u32 count) {
     ENTRY(tick_##end, T, tick(job, at)) \
     extern "C" __global__ void __launch_bounds__(128) update_##end(const Sums<T> job, u32 at) { update(job, at); } \
     extern "C" __global__ void __launch_bounds__(128) carry_##end(const Spans<T> job, u32 in) { carry(job, in); } \
+    extern "C" __global__ void __launch_bounds__(FINDERS) find_##end(const Finding<T> job, u32 at) { find_steps(job, at); } \
     extern "C" __global__ void __launch_bounds__(128) sizes_##end(const Sizes<T> job, u32) { sizes(job); }
 
 // With more classes, the sums fill the registers.

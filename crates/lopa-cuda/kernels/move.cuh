@@ -15,13 +15,13 @@ __device__ T mixed(const Job<T> &job, u32 i, T own, M message) {
 
 // Entry j of x, y and z of node i.
 template <class T> __device__ void mix(const Job<T> &job, u32 now, const T *steps, u32 i, u32 j) {
-    T alpha = steps[0], gamma = steps[3], tau = steps[4];
+    T alpha = *steps_of(job, i, steps), gamma = steps[3], tau = steps[4];
     const T *x = job.x[now], *y = job.y[now];
     usize n = job.n, at = i * n + j;
     T own = x[at], own_y = y[at], s = job.s[at];
     if (job.scheme == SOBA) {
         job.x[1 - now][at] = mixed(job, i, own - alpha * own_y, [&](u32 k) {
-            return x[k * n + j] - alpha * y[k * n + j];
+            return x[k * n + j] - (job.found ? *steps_of(job, k, steps) : alpha) * y[k * n + j];
         });
         job.y[1 - now][at] = (T(1) - gamma) * own_y + gamma * s;
         return;
@@ -81,6 +81,7 @@ template <class T> struct Both { T theta, v; };
 
 // Entry `at` after the step.
 template <class T> __device__ Both<T> turn(const Job<T> &job, const T *steps, usize at) {
+    if (job.found) steps = steps_of(job, at / job.p, steps);
     return {job.theta[at] - steps[1] * job.d[at], job.v[at] - steps[2] * job.h[at]};
 }
 
@@ -113,7 +114,7 @@ template <class T> __device__ usize drawers(const Job<T> &job) { return (usize(j
 
 template <class T> __device__ void draw(const Job<T> &job, u32 at) {
     usize entry = usize(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (entry < usize(job.m) * job.blocks)
+    if (entry < usize(job.m) * job.blocks && !asleep(job, entry / job.blocks))
         draw(job, job.clock[0] + at / 2, entry / job.blocks, entry % job.blocks, job.picks + entry / job.blocks * job.drawn);
 }
 

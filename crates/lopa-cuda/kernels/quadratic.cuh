@@ -25,6 +25,7 @@ template <class T> __device__ void quadratic(const Job<T> &job, u32 now) {
     usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
     if (at >= usize(job.m) * each) return;
     u32 i = at / each, j = at % each;
+    if (asleep(job, i)) return;
     const T *theta = job.theta + usize(i) * p, *v = job.v + usize(i) * p;
     const T *x = job.x[now] + usize(i) * n;
     const u32 *picks = job.picks + usize(i) * job.drawn;
@@ -51,7 +52,10 @@ template <class T> __device__ void quadratic(const Job<T> &job, u32 now) {
             back = fused(job.D[of * p + j], job.rest[of], back);
         }
         T a = T(1) + mean(XI2, job.noise_a, 1, 0);
-        job.h[row] = a * dot(job.A + row * p, v, p) - (back + mean(SIGMA1, job.phi, p, j));
+        T along = a * dot(job.A + row * p, v, p);
+        if (job.hess) job.hess[row] = along;
+        // Without samples of f, the product alone.
+        job.h[row] = job.size[SIGMA1] ? along - (back + mean(SIGMA1, job.phi, p, j)) : along;
     } else {
         j -= 2 * p;
         usize row = usize(i) * n + j;

@@ -11,6 +11,7 @@ use crate::kernels::ptx;
 use crate::plan::{Evaluated, Kind, Plan, Table, X, Y, refused};
 use crate::post::Post;
 use crate::run::{Among, Launches, MANY, Plain, Run, State, Sums, blocks};
+use crate::steps::{FINDERS, Finding, findings};
 use crate::{general, tensor};
 
 /// The most shared memory, in bytes, of a block that computes a whole node with one class; every
@@ -170,6 +171,7 @@ struct Launch<T: Scalar> {
 enum Parameters<T: Scalar> {
     Job(Box<Job<T>>),
     Sums(Sums),
+    Finding(Finding),
 }
 
 /// A step of an iteration.
@@ -217,6 +219,7 @@ impl<T: Scalar> Launch<T> {
         match &self.of {
             Parameters::Job(job) => card.launch(&self.kernel, [self.blocks, 1], &**job, at),
             Parameters::Sums(sums) => card.launch(&self.kernel, [self.blocks, 1], sums, at),
+            Parameters::Finding(of) => card.launch(&self.kernel, [self.blocks, 1], of, at),
         }
     }
 }
@@ -228,11 +231,13 @@ fn take<T: Scalar>(
     nodes: &[Node<T>],
 ) -> Result<Box<dyn DeviceRun<T>>> {
     let named = |name: &str| format!("{name}_{}", T::END);
-    let [sizes, tick, update, carry] = ["sizes", "tick", "update", "carry"].map(named);
+    let [sizes, tick, update, carry, find] =
+        ["sizes", "tick", "update", "carry", "find"].map(named);
     let mut names = vec![sizes.clone(), tick.clone(), carry.clone()];
     names.extend(plan.list().map(|_| update.clone()));
+    names.extend(plan.finds.iter().map(|_| find.clone()));
     for evaluated in &plan.evaluations {
-        let wanted = kernels(&card, &plan, &evaluated.job);
+        let wanted = kernels(&card, &plan, &evaluated.job, Way::of(&plan, evaluated));
         names.extend(wanted.into_iter().map(|wanted| wanted.name));
     }
     card.load(&ptx(), &names)?;
@@ -267,8 +272,8 @@ fn take<T: Scalar>(
     // The host's copy is not needed any more.
     plan.table = Table::Numbers(Vec::new());
     plan.coefficients = Default::default();
-    let launches = |job: &Job<T>| -> Result<Vec<Step<T>>> {
-        let wanted = kernels(&card, &plan, job);
+    let launches = |job: &Job<T>, way: Way| -> Result<Vec<Step<T>>> {
+        let wanted = kernels(&card, &plan, job, way);
         let launch = |wanted: Wanted| -> Result<Step<T>> {
             let Wanted { name, threads, shared, blocks: count, after, layer } = wanted;
             let kernel = card.wide_kernel(&name, threads, shared)?;
@@ -280,7 +285,36 @@ fn take<T: Scalar>(
     };
     let mut posts = state.posts(&card, &plan, &carry)?;
     let steps = match plan.list() {
-        None => [launches(&jobs[0])?, launches(&jobs[0])?],
+        None => {
+            let finding = findings(&card, &mut state, &plan, &shared.common, nodes)?;
+            let iteration = || -> Result<Vec<Step<T>>> {
+                let Some(turns) = finding else { return launches(&jobs[0], Way::Whole) };
+                let launch = |finding, after| -> Result<Step<T>> {
+                    let kernel = card.wide_kernel(&find, FINDERS, 0)?;
+                    let of = Parameters::Finding(finding);
+                    Ok(Step::Launch(Launch { kernel, blocks: shared.m, after, of }))
+                };
+                let [first, seen, last] = turns;
+                let mut all = vec![launch(first, false)?];
+                let (mut job, probe) = (jobs[0], plan.probe());
+                job.found = first.rule;
+                job.hess = probe.map_or(0, |(of, _)| state.address(of.hess, 0));
+                all.extend(launches(&job, Way::Whole)?);
+                all.push(launch(seen, true)?);
+                if let Some((of, evaluated)) = probe {
+                    let mut job = jobs[of.probe];
+                    let [_, _, v] = evaluated.at;
+                    let [d, h, s] = evaluated.into;
+                    let at = |array| state.address(array, 0);
+                    (job.v, job.d, job.h, job.s) = (at(v), at(d), at(h), at(s));
+                    job.awake = first.state;
+                    all.extend(launches(&job, Way::Probe)?);
+                }
+                all.push(launch(last, true)?);
+                Ok(all)
+            };
+            [iteration()?, iteration()?]
+        }
         Some(list) => {
             let post = |arrays: &[(Address, usize)]| match &mut posts {
                 Some(posts) => Ok(Some(Step::Post(posts.add(Post::new(&card, &plan, arrays)?)))),
@@ -299,7 +333,7 @@ fn take<T: Scalar>(
                 (job.theta, job.v) = (addresses[theta], addresses[v]);
                 (job.d, job.h, job.s) = (addresses[d], addresses[h], addresses[s]);
                 job.x = [addresses[x]; 2];
-                launches(&job)
+                launches(&job, Way::Listed)
             };
             state.listed(&card, list, &shared.common, sums, evaluate, post)?
         }
@@ -426,7 +460,7 @@ struct Wanted {
 }
 
 /// The kernels of a linear model where a node has many blocks.
-fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> Vec<Wanted> {
+fn linear<T: Scalar>(card: &Card, job: &Job<T>, with_s: bool) -> Vec<Wanted> {
     let Common { m, n, features, classes, size: [xi1, xi2, xi3, sigma1, _], .. } = job.common;
     let crossed = if job.per == PER_SAMPLE { xi3 } else { 0 };
     let form = form(job);
@@ -461,6 +495,7 @@ fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> Vec<Wanted> {
     let entries = u64::from(m) * u64::from(n);
     let flat = |threads: u64| threads.div_ceil(u64::from(THREADS));
     match job.per {
+        _ if !with_s => {}
         PER_GROUP | PER_COLUMN => {
             all.push(wanted("crossed".into(), THREADS, 0, flat(entries * 32)));
         }
@@ -470,9 +505,29 @@ fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> Vec<Wanted> {
     all
 }
 
-/// The kernels of an iteration, in order; of a listed rule, those of an evaluation.
-fn kernels<T: Scalar>(card: &Card, plan: &Plan<T>, job: &Job<T>) -> Vec<Wanted> {
-    let listed = plan.list().is_some();
+/// What kernels are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// An iteration of LoPA or D-SOBA.
+    Whole,
+    /// An evaluation of a listed rule.
+    Listed,
+    /// A product that measures a curvature, at the point that an iteration of LoPA or D-SOBA has reached.
+    Probe,
+}
+
+impl Way {
+    fn of<T: Scalar>(plan: &Plan<T>, evaluated: &Evaluated<T>) -> Way {
+        match plan.list() {
+            Some(_) => Way::Listed,
+            None if evaluated.probe => Way::Probe,
+            None => Way::Whole,
+        }
+    }
+}
+
+/// The kernels of an iteration or of an evaluation, in order.
+fn kernels<T: Scalar>(card: &Card, plan: &Plan<T>, job: &Job<T>, way: Way) -> Vec<Wanted> {
     let [m, n, p, drawn] = [job.m, job.n, job.p, job.drawn].map(u64::from);
     let [outputs, blocks] = [job.outputs, job.blocks].map(u64::from);
     let threads = u64::from(THREADS);
@@ -481,17 +536,18 @@ fn kernels<T: Scalar>(card: &Card, plan: &Plan<T>, job: &Job<T>) -> Vec<Wanted> 
     // Weights of the head are kept in shared memory where they fit.
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
     let plain = |name: &str, blocks: u64| {
-        let (name, after) = (name.to_string(), name != "move" && !listed);
+        let (name, after) = (name.to_string(), name != "move");
         Wanted { name, threads: THREADS, shared: 0, blocks, after, layer: 0 }
     };
+    let moves = way == Way::Whole;
     let whole = match plan.kind {
-        Kind::Linear if !listed && job.per == PER_ROW => whole(card, job),
+        Kind::Linear if moves && job.per == PER_ROW => whole(card, job),
         _ => None,
     };
     let alone = whole.is_some();
     let mut all = match whole {
         Some(whole) => vec![whole],
-        None if listed => vec![plain("draw", flat(m * blocks))],
+        None if !moves => vec![plain("draw", flat(m * blocks))],
         None => vec![plain("move", flat(m * blocks) + flat(m * p) + m * flat(n))],
     };
     match plan.kind {
@@ -511,7 +567,8 @@ fn kernels<T: Scalar>(card: &Card, plan: &Plan<T>, job: &Job<T>) -> Vec<Wanted> 
             }
             all.push(of(last, &format!("heads{at_hand}"), &|_, _| flat(drawn)));
             all.push(Wanted { layer: last, ..plain("rows", flat(m * p)) });
-            for layer in (0..=last).rev() {
+            // Of a product alone there is no s.
+            for layer in (0..=last).rev().filter(|_| way != Way::Probe) {
                 all.push(of(layer, &format!("backward{}", from(layer)), &|inputs, units| {
                     (inputs + u64::from(job.bias)).div_ceil(64) * units.div_ceil(32)
                 }));
@@ -522,14 +579,14 @@ fn kernels<T: Scalar>(card: &Card, plan: &Plan<T>, job: &Job<T>) -> Vec<Wanted> 
                 }
             }
         }
-        Kind::Linear => all.extend(linear(card, job)),
+        Kind::Linear => all.extend(linear(card, job, way != Way::Probe)),
         Kind::Quadratic => all.extend([
             plain("residual", flat(m * outputs)),
             plain("quadratic", flat(m * (2 * p + n))),
         ]),
     }
     for wanted in &mut all {
-        wanted.after &= !listed;
+        wanted.after &= way != Way::Listed;
         wanted.name += &format!("_{}", T::END);
     }
     all

@@ -3,12 +3,18 @@
 // Fused products of the card, emulated for tests.
 #![allow(clippy::disallowed_methods)]
 
+use lopa::algorithms::parts::steps::number::{self, STEPS};
+use lopa::algorithms::parts::steps::{
+    self, Finder, Seen, Shown, note, settle, show, weight_of_theta,
+};
+use lopa::algorithms::update_rule::Turn;
 use lopa::engine::device::{DeviceRun, Exchange, Program};
 use lopa::engine::list::{List, Step};
 use lopa::engine::{Node, Parcel};
 use lopa::error::Result;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::Real;
+use lopa::network::outbox::Combine;
 
 use crate::choice::{Can, Choice, choose};
 use crate::exponential::Exponential;
@@ -16,6 +22,7 @@ use crate::job::{
     Common, HUBER, LOGISTIC, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, RELU, SOFTMAX, TANH,
 };
 use crate::plan::{Kind, Plan, Rule, THETA, Table, X, Y, refused};
+use crate::steps::{FINDERS, Finds, SENT};
 use crate::{general, tensor};
 
 /// A run on an emulated card.
@@ -27,6 +34,9 @@ pub struct Emulation<T: Exponential> {
     /// The same of neighbours in other processes, where they are mixed, with the rows of nodes here left free.
     others: Vec<Vec<T>>,
     pub picks: Vec<u32>,
+    /// The array for the product with v in h, in an evaluation where it is wanted.
+    pub hess: Option<usize>,
+    finding: Finding<T>,
     /// d, h and s of a node on tensor cores.
     oracle: Option<fn(&mut Emulation<T>, usize)>,
     /// Of each layer.
@@ -81,9 +91,20 @@ impl<T: Exponential> DeviceRun<T> for Emulation<T> {
             Rule::Usual(rule) => {
                 self.plan.rule = Rule::Usual(rule);
                 self.hear(self.plan.mixed(), exchange)?;
+                let turns = self.plan.finds.as_ref().map(|finds| finds.turns);
+                if let Some([first, ..]) = turns {
+                    self.find(first);
+                }
                 self.mix();
                 self.turn();
                 self.evaluate(0);
+                if let Some([_, seen, last]) = turns {
+                    self.find(seen);
+                    if let Some((measures, _)) = self.plan.probe() {
+                        self.evaluate(measures.probe);
+                    }
+                    self.find(last);
+                }
             }
             Rule::Listed(list) => {
                 let factors: Vec<T> =
@@ -108,7 +129,15 @@ impl<T: Exponential> DeviceRun<T> for Emulation<T> {
         Ok(())
     }
 
+    fn count(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
+        for (node, probes) in nodes.iter_mut().zip(&mut self.finding.probes) {
+            node.oracle.count_products(std::mem::take(probes));
+        }
+        Ok(())
+    }
+
     fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
+        self.count(nodes)?;
         self.plan.variables.give_back(nodes, |place, to| {
             to.copy_from_slice(&self.now[place]);
             Ok(())
@@ -158,7 +187,145 @@ fn dot<T: Exponential>(a: &[T], b: &[T]) -> T {
     a.iter().zip(b).fold(T::zero(), |sum, (&a, &b)| a.mul_add(b, sum))
 }
 
+/// The rule that finds step sizes: what nodes send, and what an iteration showed.
+struct Finding<T> {
+    sent: Vec<[T; 4]>,
+    shown: Vec<Shown>,
+    awake: Vec<bool>,
+    /// Products since they were counted.
+    probes: Vec<u64>,
+}
+
+impl<T: Exponential> Finding<T> {
+    fn new(plan: &Plan<T>, now: &[Vec<T>]) -> Finding<T> {
+        let m = if plan.finds.is_some() { plan.job.m as usize } else { 0 };
+        let rules = plan.finds.iter().flat_map(|of| now[of.rule].chunks_exact(number::ALL));
+        let sent = rules.map(|rule| SENT.map(|at| rule[at])).collect();
+        Finding {
+            sent,
+            shown: vec![Shown::default(); m],
+            awake: vec![false; m],
+            probes: vec![0; m],
+        }
+    }
+}
+
+/// The sum of these terms as a block adds them: each thread some, then in pairs within warps, then over warps.
+fn total(terms: impl Iterator<Item = f64>) -> f64 {
+    let mut threads = [0.0; FINDERS as usize];
+    terms.enumerate().for_each(|(j, term)| threads[j % FINDERS as usize] += term);
+    let pairs = |values: &[f64]| {
+        let mut values = values.to_vec();
+        let mut by = values.len() / 2;
+        while by > 0 {
+            values = (0..values.len()).map(|at| values[at] + values[at ^ by]).collect();
+            by /= 2;
+        }
+        values[0]
+    };
+    let warps: Vec<f64> = threads.chunks(32).map(pairs).collect();
+    pairs(&warps)
+}
+
+fn wide_dot<T: Real>(a: &[T], b: &[T]) -> f64 {
+    total(a.iter().zip(b).map(|(&a, &b)| Real::to_f64(a) * Real::to_f64(b)))
+}
+
+fn norm<T: Real>(a: &[T]) -> f64 {
+    wide_dot(a, a).sqrt()
+}
+
 impl<T: Exponential> Emulation<T> {
+    /// A turn of the rule that finds step sizes, of every node.
+    fn find(&mut self, turn: Turn) {
+        let Some(finds) = self.plan.finds.take() else { return };
+        (0..self.plan.job.m as usize).for_each(|i| self.find_of(&finds, turn, i));
+        if !turn.mixes {
+            let rules = self.now[finds.rule].chunks_exact(number::ALL);
+            self.finding.sent = rules.map(|rule| SENT.map(|at| rule[at])).collect();
+        }
+        self.plan.finds = Some(finds);
+    }
+
+    fn find_of(&mut self, finds: &Finds, turn: Turn, i: usize) {
+        let [n, p] = [self.plan.job.n, self.plan.job.p].map(|length| length as usize);
+        let Finds { finder, units, mean, measures, .. } = finds;
+        let finder = Finder { unit: units[i], ..*finder };
+        let of = |now: &[Vec<T>], array: usize| now[array][i * p..(i + 1) * p].to_vec();
+        let (d, h, v) = (of(&self.now, D), of(&self.now, H), of(&self.now, V));
+        let mut rule = self.now[finds.rule][i * number::ALL..(i + 1) * number::ALL].to_vec();
+        if let Some(measures) = measures.filter(|_| turn.settles) {
+            let product = of(&self.now, measures.product);
+            let curvature = if self.finding.awake[i] { norm(&product) } else { 0.0 };
+            settle(&mut rule, std::mem::take(&mut self.finding.shown[i]), curvature);
+            self.finding.awake[i] = false;
+        }
+        if turn.mixes {
+            let sent = &self.finding.sent;
+            for (number, (_, combine, at, is_sent)) in finder.sends().into_iter().enumerate() {
+                let message = |j: usize| sent[j][number];
+                let row = self.plan.links[i] as usize..self.plan.links[i + 1] as usize;
+                let linked = self.plan.linked[row].iter().map(|&j| message(j as usize));
+                let sum = match combine {
+                    Combine::Largest => linked.fold(message(i), |top, of| top.max(of)),
+                    _ => self.mixed(i, message(i), message),
+                };
+                if is_sent {
+                    rule[at] = sum.max(T::zero());
+                }
+            }
+        }
+        let k = self.k + turn.ahead;
+        if turn.finds.iter().any(Option::is_some) {
+            let mut steps = Vec::new();
+            self.plan.steps(k, &mut steps);
+            let square = |of: &[T]| if finder.adapts() { wide_dot(of, of) } else { 0.0 };
+            finder.beta(&mut rule, k, square(&d));
+            finder.lambda(&mut rule, k, square(&h));
+            let y = &self.now[Y][i * n..(i + 1) * n];
+            let size = match (finder.given.alpha, finder.given.rule) {
+                (Some(_), _) => 0.0,
+                (None, steps::Rule::Auto) => lopa::math::real::largest(y),
+                (None, steps::Rule::Adaptive) => wide_dot(y, y),
+            };
+            finder.outer(&mut rule, k, size, steps[4]);
+        }
+        if let Some(measures) = measures {
+            let old = measures.old.map(|array| of(&self.now, array));
+            if turn.notes {
+                let (size, hess) = (norm(&v), norm(&of(&self.now, measures.hess)));
+                note(&mut rule, if size > 0.0 { hess / size } else { 0.0 });
+            }
+            if turn.shows {
+                let sizes = [norm(&d), norm(&h)];
+                let old_sizes = [norm(&old[0]), norm(&old[1])];
+                let products = [wide_dot(&d, &old[0]), wide_dot(&h, &old[1])];
+                let shown = show(&mut rule, Seen { sizes, old_sizes, products });
+                self.finding.shown[i] = shown;
+                let (new, old) = if shown.of_d { (&d, &old[0]) } else { (&h, &old[1]) };
+                let w: Vec<T> = new.iter().zip(old).map(|(&new, &old)| new - old).collect();
+                let size = norm(&w);
+                if shown.probes() && size != 0.0 {
+                    self.finding.awake[i] = true;
+                    self.finding.probes[i] += 1;
+                    let to = &mut self.now[measures.w][i * p..(i + 1) * p];
+                    to.iter_mut().zip(w).for_each(|(to, w)| *to = T::of(Real::to_f64(w) / size));
+                }
+            }
+            if turn.leaves {
+                self.now[measures.old[0]][i * p..(i + 1) * p].copy_from_slice(&d);
+                self.now[measures.old[1]][i * p..(i + 1) * p].copy_from_slice(&h);
+            }
+        }
+        if let Some(mean) = mean.filter(|_| turn.shows) {
+            let weight = T::of(weight_of_theta(k));
+            let theta = of(&self.now, THETA);
+            let to = &mut self.now[mean][i * p..(i + 1) * p];
+            to.iter_mut().zip(theta).for_each(|(mean, theta)| *mean += weight * (theta - *mean));
+        }
+        self.now[finds.rule][i * number::ALL..(i + 1) * number::ALL].copy_from_slice(&rule);
+    }
+
     pub fn new(
         plan: Plan<T>,
         nodes: &[Node<T>],
@@ -173,12 +340,13 @@ impl<T: Exponential> Emulation<T> {
             handed.expect("nothing fails");
             all
         };
-        let now = (0..plan.arrays.len()).map(array).collect();
+        let now: Vec<Vec<T>> = (0..plan.arrays.len()).map(array).collect();
+        let finding = Finding::new(&plan, &now);
         let rows = |at: usize| vec![T::zero(); plan.rows(at) * plan.variables.lengths[at]];
         let others = (0..plan.arrays.len()).map(rows).collect();
-        let (k, picks) = (plan.k, Vec::new());
+        let (k, picks, hess) = (plan.k, Vec::new(), None);
         let (hidden, slopes, errors) = (Vec::new(), Vec::new(), Vec::new());
-        Emulation { k, picks, hidden, slopes, errors, now, others, plan, oracle }
+        Emulation { k, picks, hess, finding, hidden, slopes, errors, now, others, plan, oracle }
     }
 
     /// Exchanges some arrays with the neighbours in other processes.
@@ -226,6 +394,7 @@ impl<T: Exponential> Emulation<T> {
     fn evaluate(&mut self, number: usize) {
         let evaluated = &mut self.plan.evaluations[number];
         let ([x, theta, v], [d, h, s], single) = (evaluated.at, evaluated.into, evaluated.single);
+        let noted = !evaluated.probe;
         self.plan.job = evaluated.job;
         std::mem::swap(&mut self.plan.weights, &mut evaluated.weights);
         let Common { m, drawn, classes, size, .. } = self.plan.job.common;
@@ -236,6 +405,7 @@ impl<T: Exponential> Emulation<T> {
         (self.hidden, self.errors) = (layers(drawn), layers(size[SIGMA2] + size[XI3]));
         let places = [(x, X), (theta, THETA), (v, V), (d, D), (h, H), (s, S)];
         places.into_iter().for_each(|(array, place)| self.now.swap(array, place));
+        self.hess = self.plan.probe().map(|(measures, _)| measures.hess).filter(|_| noted);
         self.draw(single);
         match (self.plan.kind, self.oracle) {
             (Kind::Layers, Some(oracle)) => (0..m as usize).for_each(|i| oracle(self, i)),
@@ -335,23 +505,38 @@ impl<T: Exponential> Emulation<T> {
         row.fold(own, |sum, at| sum + w[at] * (message(linked[at] as usize) - own))
     }
 
-    /// alpha, beta, lambda, gamma and tau.
-    fn steps(&self) -> [T; 5] {
-        let mut steps = Vec::new();
-        self.plan.steps(self.k, &mut steps);
-        std::array::from_fn(|at| steps[at])
+    /// alpha, beta, lambda, gamma and tau of every node.
+    fn steps(&self) -> Vec<[T; 5]> {
+        let mut given = Vec::new();
+        self.plan.steps(self.k, &mut given);
+        let given: [T; 5] = std::array::from_fn(|at| given[at]);
+        let [.., gamma, tau] = given;
+        let rule = self.plan.finds.as_ref().map(|finds| &self.now[finds.rule]);
+        let of_node = |i: usize| match rule {
+            Some(rule) => {
+                let [alpha, beta, lambda] = STEPS.map(|at| rule[i * number::ALL + at]);
+                [alpha, beta, lambda, gamma, tau]
+            }
+            None => given,
+        };
+        (0..self.plan.job.m as usize).map(of_node).collect()
     }
 
     fn mix(&mut self) {
-        let [alpha, _, _, gamma, tau] = self.steps();
+        let steps = self.steps();
         let (n, scheme, one) = (self.plan.job.n as usize, self.plan.job.scheme, T::one());
         let (mut new_x, mut new_y) = (self.now[X].clone(), self.now[Y].clone());
         for at in 0..new_x.len() {
             let (i, j) = (at / n, at % n);
+            let [alpha, _, _, gamma, tau] = steps[i];
             let (x, y) = (&self.now[X], &self.now[Y]);
             let s = self.now[S][at];
             if scheme == 3 {
-                let half = |k: usize| self.entry(X, k, j) - alpha * self.entry(Y, k, j);
+                // Other processes have the same steps: those that are found are of one process.
+                let half = |k: usize| {
+                    let alpha = steps.get(k).map_or(alpha, |steps| steps[0]);
+                    self.entry(X, k, j) - alpha * self.entry(Y, k, j)
+                };
                 new_x[at] = self.mixed(i, half(i), half);
                 new_y[at] = (one - gamma) * y[at] + gamma * s;
                 continue;
@@ -375,10 +560,13 @@ impl<T: Exponential> Emulation<T> {
     }
 
     fn turn(&mut self) {
-        let [_, beta, lambda, _, _] = self.steps();
+        let (steps, p) = (self.steps(), self.plan.job.p as usize);
         let [theta, d, v, h, ..] = &mut self.now[..] else { return };
-        theta.iter_mut().zip(d).for_each(|(theta, d)| *theta -= beta * *d);
-        v.iter_mut().zip(h).for_each(|(v, h)| *v -= lambda * *h);
+        for at in 0..theta.len() {
+            let [_, beta, lambda, _, _] = steps[at / p];
+            theta[at] -= beta * d[at];
+            v[at] -= lambda * h[at];
+        }
     }
 
     fn draw(&mut self, single: bool) {
@@ -556,9 +744,14 @@ impl<T: Exponential> Emulation<T> {
                     h.mul_add(self.slopes[row * classes + c], sum)
                 })
             };
-            let (d, h) = (add(XI1, T::zero()), add(SIGMA1, add(XI2, T::zero())));
+            let (d, along) = (add(XI1, T::zero()), add(XI2, T::zero()));
+            let h = add(SIGMA1, along);
             self.now[D][at] = d + ridge * self.now[THETA][at];
-            self.now[H][at] = h + ridge * self.now[V][at];
+            let ridge = ridge * self.now[V][at];
+            self.now[H][at] = h + ridge;
+            if let Some(hess) = self.hess {
+                self.now[hess][at] = along + ridge;
+            }
         }
     }
 
@@ -669,8 +862,12 @@ impl<T: Exponential> Emulation<T> {
                 })
             };
             let d = add(XI1, strength * self.now[THETA][at]);
-            let h = add(XI2, strength * self.now[V][at]) + add(SIGMA1, T::zero());
+            let along = add(XI2, strength * self.now[V][at]);
+            let h = along + add(SIGMA1, T::zero());
             (self.now[D][at], self.now[H][at]) = (d, h);
+            if let Some(hess) = self.hess {
+                self.now[hess][at] = along;
+            }
             if c == 0 && self.plan.job.per == PER_ROW {
                 let sum = dot(&self.now[THETA][at..at + classes], &self.now[V][at..at + classes]);
                 self.now[S][i * n + q] = -strength * sum;
@@ -738,6 +935,7 @@ impl<T: Exponential> Emulation<T> {
                 .collect();
             let one_and = |batch, noise: &[T]| T::one() + mean(batch, noise, 1, 0);
             let (mut new_d, mut new_h, mut new_s) = (Vec::new(), Vec::new(), Vec::new());
+            let mut noted = Vec::new();
             for j in 0..p {
                 let at = i * p + j;
                 let (by_a, by_b) = (one_and(XI1, noise_a), one_and(XI1, noise_b));
@@ -747,7 +945,12 @@ impl<T: Exponential> Emulation<T> {
                     dd[(i * outputs + k) * p + j].mul_add(rest[k], back)
                 });
                 let by_a = one_and(XI2, noise_a);
-                new_h.push(by_a * dot(&row(a, at, p), v) - (back + mean(SIGMA1, phi, p, j)));
+                let along = by_a * dot(&row(a, at, p), v);
+                noted.push(along);
+                new_h.push(match size[SIGMA1] {
+                    0 => along,
+                    _ => along - (back + mean(SIGMA1, phi, p, j)),
+                });
             }
             for j in 0..n {
                 let at = i * n + j;
@@ -758,6 +961,9 @@ impl<T: Exponential> Emulation<T> {
             }
             self.now[D][i * p..(i + 1) * p].copy_from_slice(&new_d);
             self.now[H][i * p..(i + 1) * p].copy_from_slice(&new_h);
+            if let Some(hess) = self.hess {
+                self.now[hess][i * p..(i + 1) * p].copy_from_slice(&noted);
+            }
             self.now[S][i * n..(i + 1) * n].copy_from_slice(&new_s);
         }
     }

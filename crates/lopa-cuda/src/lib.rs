@@ -24,6 +24,7 @@ mod kernels;
 mod plan;
 mod post;
 mod run;
+mod steps;
 mod tensor;
 
 use lopa::config::Entry;

@@ -1,6 +1,7 @@
 //! A run as plain arrays, for the card and for its emulation; refuses runs that neither supports.
 
-use lopa::algorithms::update_rule::{Evaluation, UpdateRule, UsualRule, XUpdate};
+use lopa::algorithms::parts::steps::{RULE, number};
+use lopa::algorithms::update_rule::{Evaluation, Turn, UpdateRule, UsualRule, XUpdate};
 use lopa::data::{Features, Samples, Stock};
 use lopa::engine::Node;
 use lopa::engine::device::Program;
@@ -13,12 +14,13 @@ use lopa::problem::builtin::hidden::Activation;
 use lopa::problem::builtin::loss::Loss;
 use lopa::problem::derivative::Batches;
 use lopa::problem::form::{Form, Per, Term};
-use lopa::problem::oracle::Draws;
+use lopa::problem::oracle::{Draws, PROBE};
 
 use crate::job::{
     Common, HUBER, Job, LOGISTIC, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, RELU, SOFTMAX,
     SQUARED, TANH,
 };
+use crate::steps::{Finds, Measures};
 
 /// The most classes that the kernels support.
 const CLASSES: usize = 64;
@@ -33,6 +35,9 @@ pub const PLACES: [&str; 8] = ["theta", "d", "v", "h", "s", "z", "y", "x"];
 pub const THETA: usize = 0;
 pub const Y: usize = 6;
 pub const X: usize = 7;
+
+/// The running mean of θ among the variables of a node.
+const MEAN: &str = "mean_theta";
 
 /// The scheme of a listed rule in the kernels.
 pub const LISTED: u32 = 4;
@@ -64,6 +69,8 @@ pub struct Evaluated<T: Real> {
     pub into: [usize; 3],
     /// Whether all samples are g's.
     pub single: bool,
+    /// Whether it measures curvatures, at the nodes that need it.
+    pub probe: bool,
     /// All parameters, with the minibatches of this evaluation.
     pub job: Job<T>,
     /// Of the losses.
@@ -83,6 +90,8 @@ pub struct Border {
 pub struct Plan<T: Real> {
     pub kind: Kind,
     pub rule: Rule,
+    /// The rule that finds step sizes, if there is one.
+    pub finds: Option<Finds>,
     /// Iterations done.
     pub k: u64,
     /// All scalar parameters, with the minibatches of the first evaluation.
@@ -145,12 +154,25 @@ impl<T: Real> Plan<T> {
         let rule = nodes[0].algorithm.update_rule().map_err(refused)?;
         let array = |(at, name): (usize, &&'static str)| Array { name, wide: at >= 4 };
         let mut arrays = Arrays(PLACES.iter().enumerate().map(array).collect());
-        let evaluations = rule.evaluations();
+        let mut evaluations = rule.evaluations();
+        let finder = rule.finder();
+        if finder.is_some() && nodes.len() < mixing.nodes() {
+            return Err(refused("step sizes that are found, in several processes"));
+        }
+        let measures = finder.filter(|finder| finder.given.measures()).map(|_| {
+            let mut number = |name| arrays.number(name, false);
+            let old = ["old_d", "old_h"].map(&mut number);
+            let [hess, w, product] = ["hess", "probe", "product"].map(number);
+            evaluations.push(Evaluation::probe("probe", "product"));
+            Measures { old, hess, w, product, probe: evaluations.len() - 1 }
+        });
         let points: Vec<_> = evaluations.iter().map(|of| arrays.point(of)).collect();
         let mut joined = Vec::new();
+        let mut turns = [Turn::default(); 3];
         let (rule, draws, scheme) = match rule {
             UpdateRule::Usual(rule) => {
                 joined.push(("r", vec!["y"]));
+                turns = rule.x.turns();
                 let scheme = match rule.x {
                     XUpdate::Tracking => 0,
                     XUpdate::Local => 1,
@@ -165,11 +187,31 @@ impl<T: Real> Plan<T> {
                 (Rule::Listed(list), rule.draws, LISTED)
             }
         };
+        let has = |name| nodes[0].algorithm.variables().iter().any(|(known, _)| *known == name);
+        let finds = finder.map(|finder| -> Result<Finds> {
+            let of = |node: &Node<T>| node.algorithm.update_rule().map(|rule| rule.finder());
+            let units = nodes.iter().map(|node| Ok(of(node)?.map_or(1.0, |finder| finder.unit)));
+            let units = units.collect::<Result<_, _>>().map_err(|why: &str| refused(why))?;
+            let rule = arrays.number(RULE, false);
+            let mean = has(MEAN).then(|| arrays.number(MEAN, false));
+            Ok(Finds { finder, units, turns, rule, mean, measures })
+        });
+        let finds = finds.transpose()?;
         let variables = Variables::new(&nodes[0], &arrays, &joined, scheme == LISTED);
-        let variables = variables.map_err(|name| {
+        let mut variables = variables.map_err(|name| {
             refused(format!("the algorithm's variable `{name}` has no place there"))
         })?;
         let [p, n] = [THETA, X].map(|at| variables.lengths[at]);
+        if finds.is_some() {
+            // Arrays that are no variables.
+            for (length, array) in variables.lengths.iter_mut().zip(&arrays.0).skip(PLACES.len()) {
+                *length = match array.name {
+                    RULE => number::ALL,
+                    _ if array.wide => n,
+                    _ => p,
+                };
+            }
+        }
         let m = nodes.len();
         let here = company.here(mixing.nodes());
         let mut row_of = vec![0; mixing.nodes()];
@@ -200,6 +242,7 @@ impl<T: Real> Plan<T> {
         let mut plan = Plan {
             kind: Kind::Quadratic,
             rule,
+            finds,
             k,
             job: Job {
                 common: Common { m, n, p, scheme, seed, first, ..Common::default() },
@@ -232,8 +275,9 @@ impl<T: Real> Plan<T> {
         plan.take_forms(nodes)?;
         for (evaluation, (at, into)) in evaluations.iter().zip(points) {
             let job = plan.drawn(program, evaluation, draws)?;
-            let (single, weights) = (evaluation.single, plan.weighed(&job, evaluation.single));
-            plan.evaluations.push(Evaluated { at, into, single, job, weights });
+            let Evaluation { single, probe, .. } = *evaluation;
+            let weights = plan.weighed(&job, single);
+            plan.evaluations.push(Evaluated { at, into, single, probe, job, weights });
         }
         (plan.job, plan.weights) = (plan.evaluations[0].job, plan.evaluations[0].weights.clone());
         Ok(plan)
@@ -243,6 +287,7 @@ impl<T: Real> Plan<T> {
     fn drawn(&self, program: &Program<T>, evaluation: &Evaluation, draws: Draws) -> Result<Job<T>> {
         let Batches { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f } = program.batches;
         let [xi1, xi2, xi3] = draws.xi;
+        let xi2 = if evaluation.probe { PROBE } else { xi2 };
         let [sigma1, sigma2] = draws.sigma;
         let samples: Vec<_> = program.nodes.iter().map(|node| node.oracle.samples()).collect();
         let [d, h, s] = evaluation.into.map(|array| array.is_some());
@@ -252,7 +297,7 @@ impl<T: Real> Plan<T> {
             (d, (xi1, grad_g, 1)),
             (h, (xi2, hess_g, 1)),
             (s && !evaluation.single, (xi3, cross_g, 1)),
-            (h, (sigma1, grad_theta_f, 0)),
+            (h && !evaluation.probe, (sigma1, grad_theta_f, 0)),
             (s, of_x),
         ];
         let mut job = self.job;
@@ -278,7 +323,10 @@ impl<T: Real> Plan<T> {
         let of_node = |&[g, f]: &[f64; 2]| {
             let f = if single { g } else { f };
             let c = [g, g, g, f, f];
-            std::array::from_fn::<T, 5, _>(|at| T::of(c[at] / f64::from(job.size[at])))
+            std::array::from_fn::<T, 5, _>(|at| match job.size[at] {
+                0 => T::zero(),
+                size => T::of(c[at] / f64::from(size)),
+            })
         };
         self.scales.iter().flat_map(of_node).collect()
     }
@@ -522,7 +570,9 @@ impl<T: Real> Plan<T> {
     pub fn steps(&self, k: u64, to: &mut Vec<T>) {
         match &self.rule {
             Rule::Usual(UsualRule { alpha, beta, lambda, gamma, tau, .. }) => {
-                to.extend([alpha, beta, lambda, gamma, tau].map(|step| T::of(step.at(k))));
+                // In place of those that are found, zeros.
+                let given = [alpha, beta, lambda].map(|step| step.map_or(0.0, |step| step.at(k)));
+                to.extend(given.into_iter().chain([gamma.at(k), tau.at(k)]).map(T::of));
             }
             Rule::Listed(list) => to.extend(list.factors.iter().map(|factor| T::of(factor(k)))),
         }
@@ -569,5 +619,11 @@ impl<T: Real> Plan<T> {
             Rule::Usual(_) => None,
             Rule::Listed(list) => Some(list),
         }
+    }
+
+    /// The arrays of probes and their evaluation, if curvatures are measured.
+    pub fn probe(&self) -> Option<(Measures, &Evaluated<T>)> {
+        let measures = self.finds.as_ref().and_then(|finds| finds.measures)?;
+        Some((measures, &self.evaluations[measures.probe]))
     }
 }

@@ -124,6 +124,8 @@ pub struct State<T> {
     steps: usize,
     clock: usize,
     largest: usize,
+    /// The products that measured curvatures at each node so far, by number, where a rule finds steps.
+    probes: Option<usize>,
     m: usize,
 }
 
@@ -146,6 +148,7 @@ impl<T: Scalar> State<T> {
             steps: 0,
             clock: 0,
             largest: 0,
+            probes: None,
             m,
         };
         for (at, array) in plan.arrays.iter().enumerate() {
@@ -199,6 +202,13 @@ impl<T: Scalar> State<T> {
         let address = memory.address;
         self.memory.push(memory);
         Ok(address)
+    }
+
+    /// Memory that counts the products of each node that measured curvatures.
+    pub fn counters(&mut self, card: &Card) -> Result<Address> {
+        let number = self.numbered::<u32>(card, self.m)?;
+        self.probes = Some(number);
+        Ok(self.memory[number].address)
     }
 
     /// Where a buffer of an array is; 0 if there is none.
@@ -385,6 +395,8 @@ pub struct Run<T: Scalar, L: Launches> {
     /// The row of the next iteration in the table of step sizes.
     ahead: usize,
     sizes: Kernel,
+    /// The products that the nodes have counted.
+    counted: Vec<u32>,
     // Dropped in this order: recorded graphs, then memory, then the card.
     launches: L,
     posts: Option<Posts>,
@@ -401,8 +413,9 @@ impl<T: Scalar, L: Launches + 'static> Run<T, L> {
         (launches, posts): (L, Option<Posts>),
         sizes: &str,
     ) -> Result<Box<dyn DeviceRun<T>>> {
-        let (sizes, k) = (card.kernel(sizes)?, plan.k);
-        Ok(Box::new(Run { plan, k, pending: 0, ahead: AHEAD, sizes, launches, posts, state, card }))
+        let (sizes, k, counted) = (card.kernel(sizes)?, plan.k, vec![0; state.m]);
+        let (pending, ahead) = (0, AHEAD);
+        Ok(Box::new(Run { plan, k, pending, ahead, sizes, counted, launches, posts, state, card }))
     }
 
     /// Launches all iterations that were begun, except for the last `rest`.
@@ -452,7 +465,21 @@ impl<T: Scalar, L: Launches + 'static> DeviceRun<T> for Run<T, L> {
         self.card.wait()
     }
 
+    fn count(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
+        let Some(number) = self.state.probes else { return Ok(()) };
+        self.card.bind()?;
+        self.launch(0, None)?;
+        let mut now = vec![0u32; self.state.m];
+        self.card.get(&self.state.memory[number], &mut now)?;
+        for (node, (now, counted)) in nodes.iter_mut().zip(now.iter().zip(&self.counted)) {
+            node.oracle.count_products(u64::from(now.wrapping_sub(*counted)));
+        }
+        self.counted = now;
+        Ok(())
+    }
+
     fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
+        self.count(nodes)?;
         self.card.bind()?;
         self.launch(0, None)?;
         let Run { plan, state, card, .. } = self;

@@ -177,12 +177,13 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
         if order == Order::First {
             return Err("devices take no differences: `order = \"second\"` only");
         }
-        let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
         let (x, tau, draws) = (XUpdate::Combined, 1.0.into(), TWO);
-        let usual = UsualRule { x, alpha, beta, lambda, gamma, tau, draws };
+        let finder = self.steps.finder();
+        let usual = UsualRule { x, alpha, beta, lambda, finder, gamma, tau, draws };
         if self.scope == Scope::Personal {
             return Ok(UpdateRule::Usual(usual));
         }
+        let [_, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
         let formed = |to, w, q, step: Schedule| sum(to, [own(w), own(q).by(move |k| -step.at(k))]);
         let [sent, combined] = usual.of_x(); // (9), (12)
         let stages = vec![

@@ -256,11 +256,11 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
         };
         let LopaParams { alpha, beta, lambda, gamma, tau, estimate, .. } = self.params;
         estimate.on_device()?;
-        let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
-        let usual = UsualRule { x, alpha, beta, lambda, gamma, tau, draws: FIVE };
+        let finder = self.steps.finder();
+        let usual = UsualRule { x, alpha, beta, lambda, finder, gamma, tau, draws: FIVE };
         Ok(match self.scope {
             Scope::Personal => UpdateRule::Usual(usual),
-            Scope::Global => UpdateRule::Listed(global::rule(usual, self.of_theta.lazy)),
+            Scope::Global => UpdateRule::Listed(global::rule(usual, self.of_theta.lazy)?),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::parts::steps::Finder;
 use crate::math::schedule::Schedule;
 use crate::problem::oracle::Draws;
 
@@ -14,25 +15,33 @@ pub enum UpdateRule {
 }
 
 impl UpdateRule {
-    /// The step sizes, if they are given: no device finds them.
+    /// The step sizes, if they are given: devices do not find those of every method.
     pub fn given<const N: usize>(
         steps: [Option<Schedule>; N],
     ) -> Result<[Schedule; N], &'static str> {
         match steps.iter().all(Option::is_some) {
             true => Ok(steps.map(|step| step.expect("all are given"))),
-            false => Err("devices find no step sizes: give `alpha`, `beta` and `lambda`"),
+            false => Err("devices find no step sizes of this method: give them in the file"),
         }
     }
 
-    /// The same as a list.
-    pub fn listed(self) -> ListedRule {
+    /// The same as a list, if all steps are given.
+    pub fn listed(self) -> Result<ListedRule, &'static str> {
         match self {
             UpdateRule::Usual(rule) => rule.listed(),
-            UpdateRule::Listed(rule) => rule,
+            UpdateRule::Listed(rule) => Ok(rule),
         }
     }
 
-    /// The evaluations of an iteration.
+    /// The rule that finds step sizes, if there is one.
+    pub fn finder(&self) -> Option<Finder> {
+        match self {
+            UpdateRule::Usual(rule) => rule.finder,
+            UpdateRule::Listed(_) => None,
+        }
+    }
+
+    /// The evaluations that every iteration has.
     pub fn evaluations(&self) -> Vec<Evaluation> {
         match self {
             UpdateRule::Usual(_) => vec![Evaluation::directions()],
@@ -46,12 +55,14 @@ impl UpdateRule {
 pub struct UsualRule {
     /// How x moves.
     pub x: XUpdate,
-    /// Step size of x.
-    pub alpha: Schedule,
-    /// Step size of θ: θ⁺ = θ − β d.
-    pub beta: Schedule,
-    /// Step size of v: v⁺ = v − λ h.
-    pub lambda: Schedule,
+    /// Step size of x, if it is given.
+    pub alpha: Option<Schedule>,
+    /// Step size of θ, if it is given: θ⁺ = θ − β d.
+    pub beta: Option<Schedule>,
+    /// Step size of v, if it is given: v⁺ = v − λ h.
+    pub lambda: Option<Schedule>,
+    /// The rule that finds the others.
+    pub finder: Option<Finder>,
     /// Weight of the moving average.
     pub gamma: Schedule,
     /// Relaxation of x.
@@ -64,6 +75,7 @@ impl UsualRule {
     /// How x moves as a list, in two stages: before the nodes exchange it, and from then on.
     pub fn of_x(&self) -> [Vec<Sum>; 2] {
         let UsualRule { x, alpha, gamma, tau, .. } = *self;
+        let alpha = alpha.unwrap_or(0.0.into());
         let average = |of| {
             sum(of, [own("s").by(move |k| gamma.at(k)), own(of).by(move |k| 1.0 - gamma.at(k))])
         };
@@ -85,9 +97,10 @@ impl UsualRule {
         }
     }
 
-    /// The iteration as a list.
-    pub fn listed(&self) -> ListedRule {
-        let UsualRule { beta, lambda, draws, .. } = *self;
+    /// The iteration as a list, if all steps are given.
+    pub fn listed(&self) -> Result<ListedRule, &'static str> {
+        let UsualRule { alpha, beta, lambda, draws, .. } = *self;
+        let [_, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
         let [before, x] = self.of_x();
         let moved = |w, q, step: Schedule| sum(w, [own(w), own(q).by(move |k| -step.at(k))]);
         let theta = vec![moved("theta", "d", beta), moved("v", "h", lambda)];
@@ -96,7 +109,7 @@ impl UsualRule {
             Stage::Update { theta, x },
             Stage::Evaluate(Evaluation::directions()),
         ];
-        ListedRule { stages, joined: vec![], draws }
+        Ok(ListedRule { stages, joined: vec![], draws })
     }
 }
 
@@ -111,6 +124,47 @@ pub enum XUpdate {
     Alone,
     /// `d-soba`; variables x and r.
     Combined,
+}
+
+impl XUpdate {
+    /// What the rule that finds step sizes does before the updates, after d, h and s at the new point, and last.
+    pub fn turns(self) -> [Turn; 3] {
+        let all = ["y", "d", "h"].map(Some);
+        let seen = Turn { notes: true, shows: true, ..Turn::default() };
+        let settled = Turn { settles: true, ..Turn::default() };
+        match self {
+            // The steps are part of the message: they are found at the end of the iteration before.
+            XUpdate::Combined => [
+                Turn { mixes: true, leaves: true, ..Turn::default() },
+                seen,
+                Turn { finds: all, ahead: 1, ..settled },
+            ],
+            _ => [
+                Turn { mixes: self != XUpdate::Alone, finds: all, leaves: true, ..Turn::default() },
+                seen,
+                settled,
+            ],
+        }
+    }
+}
+
+/// What the rule that finds step sizes does at some point of an iteration, in this order.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Turn {
+    /// Whether it takes the last probe into account.
+    pub settles: bool,
+    /// Whether it combines the numbers of the neighbours.
+    pub mixes: bool,
+    /// The directions of x, θ and v whose steps it finds.
+    pub finds: [Option<&'static str>; 3],
+    /// How many iterations later these steps are taken.
+    pub ahead: u64,
+    /// Whether it notes the curvature along v.
+    pub notes: bool,
+    /// Whether it compares d and h with those before, and decides on a probe.
+    pub shows: bool,
+    /// Whether it keeps d and h for the next comparison.
+    pub leaves: bool,
 }
 
 /// An iteration as a list. Arrays have names; a variable of the algorithm is the array of its name.
@@ -156,6 +210,8 @@ pub struct Evaluation {
     pub into: [Option<&'static str>; 3],
     /// Whether s is ∇_x g on the samples of d, as single-level methods need it.
     pub single: bool,
+    /// Whether h is ∇²_θθ g v alone, on a minibatch of its own, at the nodes that need it.
+    pub probe: bool,
     /// The first iteration that needs them: before it, they have no effect and are not counted.
     pub from: u64,
 }
@@ -164,13 +220,19 @@ impl Evaluation {
     /// d, h and s at (x, θ, v).
     pub fn directions() -> Evaluation {
         let into = ["d", "h", "s"].map(Some);
-        Evaluation { at: ["x", "theta", "v"], into, single: false, from: 0 }
+        Evaluation { at: ["x", "theta", "v"], into, single: false, probe: false, from: 0 }
+    }
+
+    /// ∇²_θθ g times `w`, which measures a curvature.
+    pub fn probe(w: &'static str, product: &'static str) -> Evaluation {
+        let (at, into) = (["x", "theta", w], [None, Some(product), None]);
+        Evaluation { at, into, single: false, probe: true, from: 0 }
     }
 
     /// ∇_θ g, and ∇_x g if there is an array for it, at (x, θ).
     pub fn gradient(of_theta: &'static str, of_x: Option<&'static str>) -> Evaluation {
         let (at, into) = (["x", "theta", "v"], [Some(of_theta), None, of_x]);
-        Evaluation { at, into, single: true, from: 0 }
+        Evaluation { at, into, single: true, probe: false, from: 0 }
     }
 }
 

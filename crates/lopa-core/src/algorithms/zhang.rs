@@ -329,8 +329,8 @@ impl<T: Real> Algorithm<T> for Zhang<T> {
                 let of = |level: usize| which.contains(&level).then_some(names[level][place]);
                 [of(THETA), of(V), of(X)]
             };
-            let old = Evaluation { at: old_at, into: into(5), single: false, from: first };
-            let new = Evaluation { at, into: into(4), single: false, from: 0 };
+            let new = Evaluation { at, into: into(4), ..Evaluation::directions() };
+            let old = Evaluation { at: old_at, into: into(5), from: first, ..new.clone() };
             [Stage::Evaluate(old), Stage::Evaluate(new)]
         };
         let of = |level: usize, sums: Vec<Sum>| match level {

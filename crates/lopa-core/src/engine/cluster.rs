@@ -35,6 +35,7 @@ pub struct Cluster<'a, T: Real> {
     transport: &'a mut dyn Transport,
     together: Option<Box<dyn Together<T>>>,
     device: Option<OnDevice<T>>,
+    exact: bool, // whether counts are needed after every iteration
     timing: Option<Timing<'a>>,
 }
 
@@ -72,6 +73,7 @@ impl<'a, T: Real> Cluster<'a, T> {
             transport,
             together: None,
             device: None,
+            exact: false,
             timing: None,
         }
     }
@@ -130,9 +132,11 @@ impl<'a, T: Real> Cluster<'a, T> {
         self
     }
 
-    /// Lets a device compute the iterations; it has taken over these nodes.
-    pub fn done_by(mut self, device: Option<Box<dyn DeviceRun<T>>>) -> Self {
+    /// Lets a device compute the iterations; it has taken over these nodes. `exact`: whether the nodes' counts are
+    /// needed after every iteration; else they are exact where variables are fetched.
+    pub fn done_by(mut self, device: Option<Box<dyn DeviceRun<T>>>, exact: bool) -> Self {
         self.device = device.map(|run| OnDevice::new(run, &self.team.nodes));
+        self.exact = exact || self.timing.is_some();
         self
     }
 
@@ -154,6 +158,9 @@ impl<'a, T: Real> Cluster<'a, T> {
                 transport.exchange(round, T::BYTES, out, into, accepts, &mut || ())
             })?;
             device.count_derivatives(k, &mut self.team.nodes);
+            if self.exact && device.probes {
+                device.run.count(&mut self.team.nodes)?;
+            }
             let mut e = 0;
             while let Some(&length) = self.device.as_ref().and_then(|d| d.lengths.get(e)) {
                 self.count(e, length);

@@ -5,14 +5,12 @@
 //! the nodes, and returns them on request. Nodes are still created, restored, measured and saved on
 //! the processor. With several processes each has a device, or shares one; before the device mixes, what
 //! neighbours in other processes need goes through the same transport as on the processor ([`Exchange`]).
-//!
-//! [`UpdateRule`]: crate::algorithms::update_rule::UpdateRule
 
 use super::Node;
 pub use super::company::{Company, Facts};
 pub use super::delivery::Border;
 use super::transport::Parcel;
-use crate::algorithms::update_rule::Evaluation;
+use crate::algorithms::update_rule::{Evaluation, UpdateRule};
 use crate::config::{Entry, NoParams, Registry};
 use crate::error::Result;
 use crate::math::real::{Both, Family, Real};
@@ -52,8 +50,13 @@ pub trait DeviceRun<T: Real>: Send {
     fn advance(&mut self, exchange: Exchange) -> Result<()>;
     /// Waits until all iterations that were begun have finished.
     fn wait(&mut self) -> Result<()>;
-    /// Writes the variables back into the nodes.
+    /// Writes the variables back into the nodes, and counts as [`count`](DeviceRun::count) does.
     fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()>;
+    /// Counts, in the nodes' oracles, the products that measured curvatures since the last call: only the device
+    /// knows which nodes needed one.
+    fn count(&mut self, _: &mut [Node<T>]) -> Result<()> {
+        Ok(())
+    }
     /// The largest entry of each variable of each node, in the order in which algorithms list
     /// them; NaN if an entry is not finite.
     fn sizes(&mut self) -> Result<Vec<Vec<f64>>>;
@@ -65,19 +68,24 @@ pub(super) struct OnDevice<T: Real> {
     /// The numbers that a node sends in each exchange.
     pub lengths: Vec<u64>,
     evaluations: Vec<Evaluation>,
+    /// Whether nodes measure curvatures when they need to.
+    pub probes: bool,
 }
 
 impl<T: Real> OnDevice<T> {
     pub fn new(run: Box<dyn DeviceRun<T>>, nodes: &[Node<T>]) -> OnDevice<T> {
         let algorithm = &nodes[0].algorithm;
-        let evaluations = algorithm.update_rule().map(|rule| rule.evaluations());
+        let rule = algorithm.update_rule().ok();
+        let probes =
+            rule.as_ref().and_then(UpdateRule::finder).is_some_and(|of| of.given.measures());
+        let evaluations = rule.map(|rule| rule.evaluations()).unwrap_or_default();
         let length = |e: usize| {
             let mut out = Outbox::default();
             algorithm.share(Round { k: 0, e }, &mut out);
             out.values().len() as u64
         };
         let lengths = (0..algorithm.exchanges()).map(length).collect();
-        OnDevice { run, lengths, evaluations: evaluations.unwrap_or_default() }
+        OnDevice { run, lengths, evaluations, probes }
     }
 
     /// Counts the derivatives of iteration `k`.

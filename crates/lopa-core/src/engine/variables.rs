@@ -2,6 +2,7 @@
 
 use super::Node;
 use super::list::Arrays;
+use crate::algorithms::parts::steps::RULE;
 use crate::error::Result;
 use crate::math::real::Real;
 
@@ -13,6 +14,7 @@ pub struct Variables {
     /// The numbers of a node in each array; 0 where it is not used.
     pub lengths: Vec<usize>,
     of: Vec<Vec<usize>>, // the arrays that each variable is, one after the other
+    watched: Vec<bool>,  // whether the growth of each means divergence
 }
 
 impl Variables {
@@ -41,11 +43,13 @@ impl Variables {
         let [n, p] = [length("x"), length("theta")];
         let used = |at: usize| listed || of.iter().any(|arrays| arrays.contains(&at));
         let lengths = arrays.0.iter().enumerate().map(|(at, array)| match used(at) {
+            true if array.name == RULE => length(RULE),
             true if array.wide => n,
             true => p,
             false => 0,
         });
-        Ok(Variables { lengths: lengths.collect(), of })
+        let watched = named.iter().map(|(name, _)| node.watched().any(|(of, _)| of == *name));
+        Ok(Variables { lengths: lengths.collect(), watched: watched.collect(), of })
     }
 
     /// Passes the variable that this array is, or is a part of, to `put`, for several nodes at a time, with
@@ -98,12 +102,13 @@ impl Variables {
         Ok(())
     }
 
-    /// Each node's sizes in the order of the algorithm's variables, from those of all arrays.
+    /// Each node's sizes in the order of the algorithm's variables that are watched, from those of all arrays.
     pub fn sorted(&self, largest: &[f64]) -> Vec<Vec<f64>> {
         let worse = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) };
         let one = |sizes: &[f64]| {
             let of = |arrays: &Vec<usize>| arrays.iter().map(|&at| sizes[at]).fold(0.0, worse);
-            self.of.iter().map(of).collect()
+            let all = self.of.iter().zip(&self.watched);
+            all.filter(|(_, watched)| **watched).map(|(arrays, _)| of(arrays)).collect()
         };
         largest.chunks_exact(self.lengths.len()).map(one).collect()
     }

@@ -524,6 +524,13 @@ impl<T: Real> Oracle<T> {
             Counts::from_array([d, h, cross, of_theta, of_x, single, samples.iter().sum()]);
     }
 
+    /// Counts Hessian-vector products that a device computed.
+    pub fn count_products(&mut self, products: u64) {
+        let samples = self.batches.hess_g.unwrap_or(self.samples().1) as u64;
+        let none = Counts::default();
+        self.counts += Counts { hess_g: products, samples: products * samples, ..none };
+    }
+
     /// The problem's part, for calls without a minibatch.
     pub fn part(&mut self) -> &mut dyn Bilevel<T> {
         &mut *self.part

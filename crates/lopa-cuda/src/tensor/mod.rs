@@ -26,7 +26,7 @@ const FEW_UNITS: u32 = 17;
 /// The minibatches in the order of a node's rows: ξ₁, ξ₂, ς₁, ς₂, ξ₃.
 const ORDER: [usize; 5] = [0, 1, 3, 4, 2];
 
-/// Whether the kernels support this: LoPA or D-SOBA in f32, features that are bytes without a shift, at most
+/// Whether the kernels support this: LoPA or D-SOBA with given steps in f32, features that are bytes without a shift, at most
 /// 28 units, 10 classes and 50 samples in a minibatch.
 pub fn can<T: Real>(plan: &Plan<T>) -> bool {
     let job = &plan.job;
@@ -38,6 +38,7 @@ pub fn can<T: Real>(plan: &Plan<T>) -> bool {
     T::BYTES == 4
         && plan.is_classifier()
         && job.scheme != LISTED
+        && plan.finds.is_none()
         && plan.shift.iter().all(|&shift| shift == T::zero())
         && job.units <= UNITS
         && (2..=CLASSES).contains(&job.classes)

@@ -151,6 +151,11 @@ pub fn compare(text: &str, sets: &[&str], device: &str) {
     let single = sets.contains(&"run.precision=f32")
         || text.contains("f32") && !sets.contains(&"run.precision=f64");
     let (points, losses) = if single { (1e-4, 1e-5) } else { (1e-10, 1e-11) };
+    compare_within(text, sets, device, (points, losses));
+}
+
+/// The same with other tolerances, of points and of losses.
+pub fn compare_within(text: &str, sets: &[&str], device: &str, (points, losses): (f64, f64)) {
     let there = format!("run.device={device}");
     let (ours, our_rows) = run(text, &[sets, &[&there]].concat()).unwrap();
     let (theirs, their_rows) = run(text, sets).unwrap();
@@ -161,6 +166,11 @@ pub fn compare(text: &str, sets: &[&str], device: &str) {
             ["iteration", "exchanges", "bytes", "hessians", "jacobians", "gradients", "samples"]
         {
             assert_eq!(ours.value(cost), theirs.value(cost), "{cost}: {what}");
+        }
+        for step in ["step_alpha", "step_beta", "step_lambda", "curvature", "cuts", "lag"] {
+            let (ours, theirs) = (ours.value(step), theirs.value(step));
+            let gap = ours.zip(theirs).map_or(0.0, |(a, b)| (a - b).abs() / b.abs().max(1e-30));
+            assert!(ours.is_some() == theirs.is_some() && gap <= points, "{step} by {gap}: {what}");
         }
         let (ours, theirs) = (ours.value("loss").unwrap(), theirs.value("loss").unwrap());
         assert!((ours / theirs - 1.0).abs() < losses, "loss {ours}, {theirs}: {what}");

@@ -11,7 +11,7 @@ fn check(ptx: &str, names: &str, sources: &[&[u8]]) {
 
 #[test]
 fn the_ptx_is_made_from_the_source() {
-    let sources: [&[u8]; 8] = [
+    let sources: [&[u8]; 9] = [
         include_bytes!("../../kernels/lopa.cu"),
         include_bytes!("../../kernels/common.cuh"),
         include_bytes!("../../kernels/job.cuh"),
@@ -20,8 +20,10 @@ fn the_ptx_is_made_from_the_source() {
         include_bytes!("../../kernels/layer.cuh"),
         include_bytes!("../../kernels/linear.cuh"),
         include_bytes!("../../kernels/quadratic.cuh"),
+        include_bytes!("../../kernels/steps.cuh"),
     ];
-    let names = "lopa.cu common.cuh job.cuh move.cuh losses.cuh layer.cuh linear.cuh quadratic.cuh";
+    let names = "lopa.cu common.cuh job.cuh move.cuh losses.cuh layer.cuh linear.cuh quadratic.cuh \
+                 steps.cuh";
     check(&lopa_cuda::ptx(), names, &sources);
     let sources: [&[u8]; 5] = [
         include_bytes!("../../kernels/tensor.cu"),
@@ -35,10 +37,11 @@ fn the_ptx_is_made_from_the_source() {
         "tensor.cu common.cuh cores.cuh tensor.cuh cluster.cuh",
         &sources,
     );
-    let sources: [&[u8]; 3] = [
+    let sources: [&[u8]; 4] = [
         include_bytes!("../../kernels/general.cu"),
         include_bytes!("../../kernels/common.cuh"),
         include_bytes!("../../kernels/cores.cuh"),
+        include_bytes!("../../kernels/steps.cuh"),
     ];
-    check(&lopa_cuda::general_ptx(), "general.cu common.cuh cores.cuh", &sources);
+    check(&lopa_cuda::general_ptx(), "general.cu common.cuh cores.cuh steps.cuh", &sources);
 }

@@ -9,6 +9,7 @@ mod methods;
 mod processes;
 mod refuse;
 mod shapes;
+mod steps;
 mod tables;
 
 use std::sync::atomic::AtomicBool;

@@ -87,6 +87,12 @@ impl RunSpec {
         self.budget.limits().chain(iterations)
     }
 
+    /// Whether a limit is on calls of derivatives.
+    pub fn limits_calls(&self) -> bool {
+        let calls = ["hessians", "jacobians", "gradients", "samples"];
+        self.limits().any(|(name, _)| calls.contains(&name))
+    }
+
     /// Keeps only a share of the iterations and of the budget.
     pub fn shorten(&mut self, share: f64) {
         self.iterations = self.iterations.map(|most| ((most as f64 * share).ceil() as u64).max(1));

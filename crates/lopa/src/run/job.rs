@@ -130,7 +130,7 @@ impl Job<'_> {
             .over(world.rounds.as_ref())
             .timed(world.time.as_ref(), (mixing, world.rounds.as_ref()))
             .answered_by(together)
-            .done_by(device);
+            .done_by(device, experiment.run.limits_calls());
         if let Some(state) = &kept {
             cluster = cluster.from(state.progress);
         }

@@ -12,7 +12,7 @@
 
 use crate::algorithms::parts::consensus::add_change;
 use crate::algorithms::update_rule::{
-    Evaluation, ListedRule, Stage, Term, UsualRule, XUpdate, mixed, own, sum,
+    Evaluation, ListedRule, Stage, Term, UpdateRule, UsualRule, XUpdate, mixed, own, sum,
 };
 use crate::math::real::{Real, update};
 use crate::math::schedule::Schedule;
@@ -62,8 +62,9 @@ impl<T: Real> Agreed<T> {
 }
 
 /// The iteration as a list, for devices.
-pub(super) fn rule(usual: UsualRule, lazy: bool) -> ListedRule {
-    let UsualRule { x, beta, lambda, draws, .. } = usual;
+pub(super) fn rule(usual: UsualRule, lazy: bool) -> Result<ListedRule, &'static str> {
+    let UsualRule { x, alpha, beta, lambda, draws, .. } = usual;
+    let [_, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
     let tracks = x == XUpdate::Tracking;
     let agreed = move |w| -> Vec<Term> {
         if lazy { vec![own(w).times(0.5), mixed(w).times(0.5)] } else { vec![mixed(w)] }
@@ -87,5 +88,5 @@ pub(super) fn rule(usual: UsualRule, lazy: bool) -> ListedRule {
         Stage::Evaluate(Evaluation::directions()), // (6) – (8)
         Stage::Update { theta: after, x: vec![] },
     ];
-    ListedRule { stages, joined: vec![], draws }
+    Ok(ListedRule { stages, joined: vec![], draws })
 }

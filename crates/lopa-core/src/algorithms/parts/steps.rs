@@ -166,6 +166,221 @@ macro_rules! loopless_params {
 }
 pub(crate) use loopless_params;
 
+/// The rule without vectors: what a node's numbers become from what is measured. The kernels of devices repeat its
+/// formulas (`kernels/steps.cuh`).
+#[derive(Debug, Clone, Copy)]
+pub struct Finder {
+    /// The steps that are given, and the rule.
+    pub given: Given,
+    /// Whether all nodes share θ and v.
+    pub global: bool,
+    /// 24 standard deviations of the entries of x⁰; 1 if all are equal.
+    pub unit: f64,
+}
+
+/// What two successive d, and two successive h, have to do with each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    /// |d⁺| and |h⁺|
+    pub sizes: [f64; 2],
+    /// |d| and |h|
+    pub old_sizes: [f64; 2],
+    /// ⟨d⁺, d⟩ and ⟨h⁺, h⟩
+    pub products: [f64; 2],
+}
+
+/// What an iteration showed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shown {
+    /// Whether d has turned more than h.
+    pub of_d: bool,
+    /// Whether a probe is due because a direction swings back.
+    pub triggered: bool,
+    /// Whether a probe is due because the last one is long ago.
+    pub scheduled: bool,
+    /// Whether a direction keeps growing.
+    pub keeps: bool,
+}
+
+impl Shown {
+    /// Whether a probe is due.
+    pub fn probes(self) -> bool {
+        self.triggered || self.scheduled
+    }
+}
+
+impl Finder {
+    /// Whether it is AdaSDBO's rule, which adds the squares of all directions.
+    pub fn adapts(&self) -> bool {
+        self.given.rule == Rule::Adaptive && self.given.finds().contains(&true)
+    }
+
+    /// The numbers that a node sends: their names, how they are combined, their places, and whether each is sent.
+    pub fn sends(&self) -> [(&'static str, Combine, usize, bool); 4] {
+        [
+            ("E", Combine::Number, SQUARE, self.given.alpha.is_none()),
+            ("m_theta", Combine::Number, SQUARE_THETA, self.adapts()),
+            ("m_v", Combine::Number, SQUARE_V, self.adapts()),
+            ("L", Combine::Largest, CURVATURE, self.given.measures() && self.global),
+        ]
+    }
+
+    /// α of iteration `k`, for an update by α τ y; `size` is |y|_∞, or |y|² of AdaSDBO's rule.
+    pub fn outer<T: Real>(&self, rule: &mut [T], k: u64, size: f64, tau: T) -> T {
+        if let Some(alpha) = self.given.alpha {
+            return used(rule, 0, T::of(alpha.at(k)));
+        }
+        let mixed = rule[SQUARE].to_f64();
+        let (square, alpha) = match self.given.rule {
+            Rule::Auto => {
+                let now = (k + 1) as f64;
+                let r = (lag(rule, now) * size).powi(2);
+                let square = mixed + (r - mixed) / now;
+                let size = square.max(CLIP * r).sqrt() * now.sqrt();
+                let unit = self.unit * (now / RAMP).min(1.0);
+                // As long as every direction has been 0, so is the step.
+                (square, if size == 0.0 { 0.0 } else { unit / size })
+            }
+            Rule::Adaptive => {
+                let square = mixed + size;
+                let inner = rule[SQUARE_THETA].max(rule[SQUARE_V]).to_f64();
+                (square, 1.0 / (square * inner).sqrt())
+            }
+        };
+        rule[SQUARE] = T::of(square);
+        used(rule, 0, T::of(alpha / tau.to_f64()))
+    }
+
+    /// β of iteration `k`; `square` is |d|².
+    pub fn beta<T: Real>(&self, rule: &mut [T], k: u64, square: f64) -> T {
+        let square = self.adds(rule, SQUARE_THETA, square);
+        let found = self.inner(rule, k, self.given.beta, square);
+        used(rule, 1, found)
+    }
+
+    /// λ of iteration `k`, after β; `square` is |h|².
+    pub fn lambda<T: Real>(&self, rule: &mut [T], k: u64, square: f64) -> T {
+        let square = self.adds(rule, SQUARE_V, square);
+        let square = square.map(|v| v.max(rule[SQUARE_THETA].to_f64()));
+        let found = self.inner(rule, k, self.given.lambda, square);
+        used(rule, 2, found)
+    }
+
+    /// A step of θ or v: the one that is given, 1/m, or c/L.
+    fn inner<T: Real>(
+        &self,
+        rule: &[T],
+        k: u64,
+        given: Option<Schedule>,
+        square: Option<f64>,
+    ) -> T {
+        let c = if self.global { GLOBAL } else { PERSONAL };
+        T::of(match (given, square) {
+            (Some(step), _) => step.at(k),
+            (None, Some(square)) => 1.0 / square.sqrt(),
+            (None, None) => match rule[CURVATURE].to_f64() {
+                0.0 => 1.0,
+                curvature => c / curvature,
+            },
+        })
+    }
+
+    /// m² with the square of a direction, where the rule is AdaSDBO's.
+    fn adds<T: Real>(&self, rule: &mut [T], at: usize, square: f64) -> Option<f64> {
+        if !self.adapts() {
+            return None;
+        }
+        let square = rule[at].to_f64() + square;
+        rule[at] = T::of(square);
+        Some(square)
+    }
+}
+
+/// Notes a step, for messages and reports.
+fn used<T: Real>(rule: &mut [T], which: usize, step: T) -> T {
+    if let Some(place) = rule.get_mut(STEPS[which]) {
+        *place = step;
+    }
+    step
+}
+
+/// T in iteration `now`, counted from 1.
+fn lag<T: Real>(rule: &mut [T], now: f64) -> f64 {
+    let [d, h] = LEFT.map(|at| rule[at].to_f64());
+    let [curvature, along_v] = [CURVATURE, ALONG_V].map(|at| rule[at].to_f64());
+    // Before v moves, nothing is known of the curvature along it.
+    let of_v = if along_v > 0.0 { curvature / (PERSONAL * along_v) } else { 1.0 };
+    let lag = (1.0 / (1.0 - d.max(h))).min(of_v).min(LONGEST_LAG * now).max(1.0);
+    rule[LAG] = T::of(lag);
+    lag
+}
+
+/// Takes a curvature into account.
+fn raise<T: Real>(rule: &mut [T], curvature: f64) {
+    // A product that is not a number measures nothing.
+    rule[CURVATURE] = rule[CURVATURE].max(T::of(curvature));
+}
+
+/// Notes the curvature along v.
+pub fn note<T: Real>(rule: &mut [T], along_v: f64) {
+    raise(rule, along_v);
+    rule[ALONG_V] = T::of(if along_v.is_finite() { along_v } else { 0.0 });
+}
+
+/// Notes what an iteration showed of d and h.
+pub fn show<T: Real>(rule: &mut [T], seen: Seen) -> Shown {
+    let Seen { sizes, old_sizes, products } = seen;
+    let over = |which: usize, size: f64| if size == 0.0 { 0.0 } else { products[which] / size };
+    let [turned_d, turned_h] = [0, 1].map(|which| over(which, sizes[which] * old_sizes[which]));
+    for (which, at) in LEFT.into_iter().enumerate() {
+        let (mean, left) = (rule[at].to_f64(), over(which, old_sizes[which].powi(2)));
+        // What is not a number says nothing.
+        let left = if left > 0.0 { left.min(1.0) } else { 0.0 };
+        rule[at] = T::of(mean + LATELY * (left - mean));
+    }
+    let since = rule[SINCE].to_f64() + 1.0;
+    let triggered = turned_d.min(turned_h) < SWING && since >= rule[GAP].to_f64();
+    let scheduled = since >= rule[WAIT].to_f64();
+    rule[SINCE] = T::of(if triggered || scheduled { 0.0 } else { since });
+    let mut keeps = false;
+    for (which, at) in [GROWN_D, GROWN_H].into_iter().enumerate() {
+        let (size, old) = (sizes[which], old_sizes[which]);
+        let growth = match old > 0.0 && size > GROWTH * old {
+            true => rule[at].to_f64().max(1.0) * (size / old).min(AT_ONCE),
+            false => 0.0,
+        };
+        rule[at] = T::of(growth);
+        keeps |= growth >= TOO_MUCH;
+    }
+    Shown { of_d: turned_d < turned_h, triggered, scheduled, keeps }
+}
+
+/// Takes a probe into account, where one was due; then halves the steps of θ and v while a direction keeps growing.
+pub fn settle<T: Real>(rule: &mut [T], shown: Shown, curvature: f64) {
+    let Shown { triggered, scheduled, keeps, .. } = shown;
+    if shown.probes() {
+        let before = rule[CURVATURE].to_f64();
+        raise(rule, curvature);
+        let [mut wait, mut gap] = [WAIT, GAP].map(|at| rule[at].to_f64());
+        if curvature > RISE * before {
+            (wait, gap) = ((wait / 2.0).floor().max(1.0), 1.0);
+        } else {
+            wait = if scheduled { (2.0 * wait).min(LONGEST) } else { wait };
+            gap = if triggered { (2.0 * gap).min(LONGEST) } else { gap };
+        }
+        (rule[WAIT], rule[GAP]) = (T::of(wait), T::of(gap));
+    }
+    if keeps {
+        raise(rule, 2.0 * rule[CURVATURE].to_f64());
+        rule[CUTS] += T::one();
+    }
+}
+
+/// The weight of θ in its running mean after iteration `k`.
+pub fn weight_of_theta(k: u64) -> f64 {
+    if k == 0 { 1.0 } else { RECENT / (k as f64 + RECENT) }
+}
+
 /// A Hessian-vector product on the minibatch of a draw, of length p; the last argument is the output.
 pub type Product<'a, T> = &'a mut dyn FnMut(Draw, &[T], &mut [T]);
 
@@ -177,9 +392,7 @@ pub type Product<'a, T> = &'a mut dyn FnMut(Draw, &[T], &mut [T]);
 /// [`look`](Steps::look); one whose directions come one after the other calls [`note`](Steps::note) and
 /// [`measure`](Steps::measure), which it is made of.
 pub struct Steps<T> {
-    given: Given,
-    global: bool,
-    unit: f64,
+    finder: Finder,
     /// The rule's numbers; empty if all steps are given.
     pub rule: Vec<T>,
     /// The running mean of θ; empty if there is none.
@@ -213,8 +426,8 @@ impl<T: Real> Steps<T> {
         let mean = if beta && oracle.draws() { theta.to_vec() } else { Vec::new() };
         let old = lengths.map(|length| zeros(measures, length));
         let probe = [(); 2].map(|()| zeros(measures, lengths[0]));
-        let global = scope == Scope::Global;
-        Steps { given, global, unit: unit(x), rule, mean, old, probe, hess: f64::NAN }
+        let finder = Finder { given, global: scope == Scope::Global, unit: unit(x) };
+        Steps { finder, rule, mean, old, probe, hess: f64::NAN }
     }
 
     /// The running mean of θ, if there is one.
@@ -224,31 +437,26 @@ impl<T: Real> Steps<T> {
 
     /// Whether the rule finds steps of θ or v: where these are tracked, W must then be lazy.
     pub fn finds_inner(&self) -> bool {
-        self.given.finds_inner()
+        self.finder.given.finds_inner()
     }
 
     /// Whether the rule finds α, β and λ.
     pub fn finds(&self) -> [bool; 3] {
-        self.given.finds()
+        self.finder.given.finds()
+    }
+
+    /// The rule, unless all steps are given.
+    pub fn finder(&self) -> Option<Finder> {
+        (!self.rule.is_empty()).then_some(self.finder)
     }
 
     fn measures(&self) -> bool {
         !self.probe[0].is_empty()
     }
 
-    fn sends(&self) -> [(&'static str, Combine, usize, bool); 4] {
-        let adapts = !self.rule.is_empty() && self.given.rule == Rule::Adaptive;
-        [
-            ("E", Combine::Number, SQUARE, self.given.alpha.is_none()),
-            ("m_theta", Combine::Number, SQUARE_THETA, adapts),
-            ("m_v", Combine::Number, SQUARE_V, adapts),
-            ("L", Combine::Largest, CURVATURE, self.measures() && self.global),
-        ]
-    }
-
     /// The numbers that nodes agree on, before all vectors.
     pub fn share(&self, out: &mut Outbox<T>) {
-        for (name, kind, at, sent) in self.sends() {
+        for (name, kind, at, sent) in self.finder.sends() {
             if sent {
                 out.number(name, kind, self.rule[at]);
             }
@@ -257,7 +465,7 @@ impl<T: Real> Steps<T> {
 
     /// Takes the numbers of the neighbours.
     pub fn mix(&mut self, mixed: &mut Mixed<T>) {
-        for (_, kind, at, sent) in self.sends() {
+        for (_, kind, at, sent) in self.finder.sends() {
             if sent {
                 // Where messages are late or clipped, a sum may leave the range of its terms.
                 self.rule[at] = mixed.number(kind).max(T::zero());
@@ -267,95 +475,41 @@ impl<T: Real> Steps<T> {
 
     /// α of iteration `k` with the direction y, for an update by α τ y.
     pub fn outer(&mut self, k: u64, y: &[T], tau: T) -> T {
-        if let Some(alpha) = self.given.alpha {
-            return self.used(0, T::of(alpha.at(k)));
-        }
-        let mixed = self.rule[SQUARE].to_f64();
-        let (square, alpha) = match self.given.rule {
-            Rule::Auto => {
-                let now = (k + 1) as f64;
-                let r = (self.lag(now) * largest(y)).powi(2);
-                let square = mixed + (r - mixed) / now;
-                let size = square.max(CLIP * r).sqrt() * now.sqrt();
-                let unit = self.unit * (now / RAMP).min(1.0);
-                // As long as every direction has been 0, so is the step.
-                (square, if size == 0.0 { 0.0 } else { unit / size })
-            }
-            Rule::Adaptive => {
-                let square = mixed + wide_dot(y, y);
-                let inner = self.rule[SQUARE_THETA].max(self.rule[SQUARE_V]).to_f64();
-                (square, 1.0 / (square * inner).sqrt())
-            }
+        let Given { alpha, rule, .. } = self.finder.given;
+        let size = match (alpha, rule) {
+            (Some(_), _) => 0.0,
+            (None, Rule::Auto) => largest(y),
+            (None, Rule::Adaptive) => wide_dot(y, y),
         };
-        self.rule[SQUARE] = T::of(square);
-        self.used(0, T::of(alpha / tau.to_f64()))
-    }
-
-    /// T in iteration `now`, counted from 1.
-    fn lag(&mut self, now: f64) -> f64 {
-        let [d, h] = LEFT.map(|at| self.rule[at].to_f64());
-        let [curvature, along_v] = [CURVATURE, ALONG_V].map(|at| self.rule[at].to_f64());
-        // Before v moves, nothing is known of the curvature along it.
-        let of_v = if along_v > 0.0 { curvature / (PERSONAL * along_v) } else { 1.0 };
-        let lag = (1.0 / (1.0 - d.max(h))).min(of_v).min(LONGEST_LAG * now).max(1.0);
-        self.rule[LAG] = T::of(lag);
-        lag
+        self.finder.outer(&mut self.rule, k, size, tau)
     }
 
     /// β of iteration `k` with the direction d.
     pub fn beta(&mut self, k: u64, d: &[T]) -> T {
-        let square = self.adds(SQUARE_THETA, d);
-        let found = self.inner(k, self.given.beta, square);
-        self.used(1, found)
+        let square = self.square(d);
+        self.finder.beta(&mut self.rule, k, square)
     }
 
     /// The step of a method with a single one: β, which is reported as α.
     pub fn only(&mut self, k: u64, d: &[T]) -> T {
         let step = self.beta(k, d);
-        self.used(0, step)
+        used(&mut self.rule, 0, step)
     }
 
     /// λ of iteration `k` with the direction h, after β.
     pub fn lambda(&mut self, k: u64, h: &[T]) -> T {
-        let square = self.adds(SQUARE_V, h).map(|v| v.max(self.rule[SQUARE_THETA].to_f64()));
-        let found = self.inner(k, self.given.lambda, square);
-        self.used(2, found)
+        let square = self.square(h);
+        self.finder.lambda(&mut self.rule, k, square)
     }
 
-    /// A step of θ or v: the one that is given, 1/m, or c/L.
-    fn inner(&self, k: u64, given: Option<Schedule>, square: Option<f64>) -> T {
-        let c = if self.global { GLOBAL } else { PERSONAL };
-        T::of(match (given, square) {
-            (Some(step), _) => step.at(k),
-            (None, Some(square)) => 1.0 / square.sqrt(),
-            (None, None) => match self.rule[CURVATURE].to_f64() {
-                0.0 => 1.0,
-                curvature => c / curvature,
-            },
-        })
-    }
-
-    /// m² with the square of a direction, where the rule is AdaSDBO's.
-    fn adds(&mut self, at: usize, direction: &[T]) -> Option<f64> {
-        if self.rule.is_empty() || self.given.rule != Rule::Adaptive {
-            return None;
-        }
-        let square = self.rule[at].to_f64() + wide_dot(direction, direction);
-        self.rule[at] = T::of(square);
-        Some(square)
-    }
-
-    /// Notes a step, for messages and reports.
-    fn used(&mut self, which: usize, step: T) -> T {
-        if let Some(place) = self.rule.get_mut(STEPS[which]) {
-            *place = step;
-        }
-        step
+    /// The square of a direction, where the rule needs it.
+    fn square(&self, direction: &[T]) -> f64 {
+        if self.finder.adapts() { wide_dot(direction, direction) } else { 0.0 }
     }
 
     /// α, β and λ of iteration `k`, where they were found before it.
     pub fn at(&self, k: u64) -> [T; 3] {
-        let Given { alpha, beta, lambda, .. } = self.given;
+        let Given { alpha, beta, lambda, .. } = self.finder.given;
         let given = [alpha, beta, lambda];
         std::array::from_fn(|which| match given[which] {
             Some(step) => T::of(step.at(k)),
@@ -419,14 +573,16 @@ impl<T: Real> Steps<T> {
             None => self.probe[0].fill(T::one()),
         }
         for pass in 0..POWER {
-            if self.along(PROBE.pass(pass), product) == 0.0 {
+            let curvature = self.along(PROBE.pass(pass), product);
+            raise(&mut self.rule, curvature);
+            if curvature == 0.0 {
                 break;
             }
             self.probe.swap(0, 1);
         }
     }
 
-    /// |H w| / |w|, which raises L; H w / |w| is then in the second place of `probe`.
+    /// |H w| / |w|; H w / |w| is then in the second place of `probe`.
     fn along(&mut self, draw: Draw, product: Product<T>) -> f64 {
         let [w, found] = &mut self.probe;
         let size = norm(w);
@@ -435,14 +591,7 @@ impl<T: Real> Steps<T> {
         }
         update(w, [], |w, []| T::of(Real::to_f64(w) / size));
         product(draw, w, found);
-        let curvature = norm(found);
-        self.raise(curvature);
-        curvature
-    }
-
-    fn raise(&mut self, curvature: f64) {
-        // A product that is not a number measures nothing.
-        self.rule[CURVATURE] = self.rule[CURVATURE].max(T::of(curvature));
+        norm(found)
     }
 
     /// |H v| / |v| of the directions at v; by the same product again, on the minibatch of `xi`, where they do
@@ -456,18 +605,16 @@ impl<T: Real> Steps<T> {
             self.along(xi, product)
         } else {
             let size = norm(v);
-            let along_v = if size > 0.0 { self.hess / size } else { 0.0 };
-            self.raise(along_v);
-            along_v
+            if size > 0.0 { self.hess / size } else { 0.0 }
         };
-        self.rule[ALONG_V] = T::of(if along_v.is_finite() { along_v } else { 0.0 });
+        note(&mut self.rule, along_v);
     }
 
     /// Measures the curvature at the point that iteration `k` reached, for the next one, and continues the
     /// mean of θ.
     pub fn measure(&mut self, k: u64, theta: &[T], directions: [&[T]; 2], product: Product<T>) {
         if !self.mean.is_empty() {
-            let weight = T::of(if k == 0 { 1.0 } else { RECENT / (k as f64 + RECENT) });
+            let weight = T::of(weight_of_theta(k));
             update(&mut self.mean, [theta], |mean, [theta]| mean + weight * (theta - mean));
         }
         if self.measures() {
@@ -479,54 +626,15 @@ impl<T: Real> Steps<T> {
         let sizes = [d, h].map(norm);
         let old_sizes = self.old.each_ref().map(|old| norm(old));
         let products = [wide_dot(d, &self.old[0]), wide_dot(h, &self.old[1])];
-        let over = |which: usize, size: f64| if size == 0.0 { 0.0 } else { products[which] / size };
-        let [turned_d, turned_h] = [0, 1].map(|which| over(which, sizes[which] * old_sizes[which]));
-        for (which, at) in LEFT.into_iter().enumerate() {
-            let (mean, left) = (self.rule[at].to_f64(), over(which, old_sizes[which].powi(2)));
-            // What is not a number says nothing.
-            let left = if left > 0.0 { left.min(1.0) } else { 0.0 };
-            self.rule[at] = T::of(mean + LATELY * (left - mean));
-        }
-        let [mut wait, mut gap, mut since] = [WAIT, GAP, SINCE].map(|at| self.rule[at].to_f64());
-        since += 1.0;
-        let triggered = turned_d.min(turned_h) < SWING && since >= gap;
-        let scheduled = since >= wait;
-        if triggered || scheduled {
+        let shown = show(&mut self.rule, Seen { sizes, old_sizes, products });
+        let mut curvature = 0.0;
+        if shown.probes() {
             let [old_d, old_h] = &self.old;
-            let of_d = turned_d < turned_h || h.is_empty();
-            let (new, old) = if of_d { (d, old_d) } else { (h, old_h) };
+            let (new, old) = if shown.of_d || h.is_empty() { (d, old_d) } else { (h, old_h) };
             update(&mut self.probe[0], [new, old], |_, [new, old]| new - old);
-            let before = self.rule[CURVATURE].to_f64();
-            if self.along(PROBE, product) > RISE * before {
-                (wait, gap) = ((wait / 2.0).floor().max(1.0), 1.0);
-            } else {
-                wait = if scheduled { (2.0 * wait).min(LONGEST) } else { wait };
-                gap = if triggered { (2.0 * gap).min(LONGEST) } else { gap };
-            }
-            since = 0.0;
+            curvature = self.along(PROBE, product);
         }
-        for (at, number) in [(WAIT, wait), (GAP, gap), (SINCE, since)] {
-            self.rule[at] = T::of(number);
-        }
-        self.guard(sizes, old_sizes);
-    }
-
-    /// Halves the steps of θ and v while a direction keeps growing.
-    fn guard(&mut self, sizes: [f64; 2], old_sizes: [f64; 2]) {
-        let mut keeps = false;
-        for (which, at) in [GROWN_D, GROWN_H].into_iter().enumerate() {
-            let (size, old) = (sizes[which], old_sizes[which]);
-            let growth = match old > 0.0 && size > GROWTH * old {
-                true => self.rule[at].to_f64().max(1.0) * (size / old).min(AT_ONCE),
-                false => 0.0,
-            };
-            self.rule[at] = T::of(growth);
-            keeps |= growth >= TOO_MUCH;
-        }
-        if keeps {
-            self.raise(2.0 * self.rule[CURVATURE].to_f64());
-            self.rule[CUTS] += T::one();
-        }
+        settle(&mut self.rule, shown, curvature);
     }
 }
 
