@@ -171,7 +171,7 @@ struct Launch<T: Scalar> {
 enum Parameters<T: Scalar> {
     Job(Box<Job<T>>),
     Sums(Sums),
-    Finding(Finding),
+    Finding(Box<Finding>),
 }
 
 /// A step of an iteration.
@@ -219,7 +219,7 @@ impl<T: Scalar> Launch<T> {
         match &self.of {
             Parameters::Job(job) => card.launch(&self.kernel, [self.blocks, 1], &**job, at),
             Parameters::Sums(sums) => card.launch(&self.kernel, [self.blocks, 1], sums, at),
-            Parameters::Finding(of) => card.launch(&self.kernel, [self.blocks, 1], of, at),
+            Parameters::Finding(of) => card.launch(&self.kernel, [self.blocks, 1], &**of, at),
         }
     }
 }
@@ -291,7 +291,7 @@ fn take<T: Scalar>(
                 let Some(turns) = finding else { return launches(&jobs[0], Way::Whole) };
                 let launch = |finding, after| -> Result<Step<T>> {
                     let kernel = card.wide_kernel(&find, FINDERS, 0)?;
-                    let of = Parameters::Finding(finding);
+                    let of = Parameters::Finding(Box::new(finding));
                     Ok(Step::Launch(Launch { kernel, blocks: shared.m, after, of }))
                 };
                 let [first, seen, last] = turns;

@@ -58,7 +58,7 @@ pub enum Kind {
 
 /// How an iteration moves.
 pub enum Rule {
-    Usual(UsualRule),
+    Usual(Box<UsualRule>),
     Listed(List),
 }
 
@@ -179,7 +179,8 @@ impl<T: Real> Plan<T> {
                     XUpdate::Alone => 2,
                     XUpdate::Combined => 3,
                 };
-                (Rule::Usual(rule), rule.draws, scheme)
+                let draws = rule.draws;
+                (Rule::Usual(rule), draws, scheme)
             }
             UpdateRule::Listed(rule) => {
                 let list = List::new(&rule, &mut arrays);
@@ -569,7 +570,8 @@ impl<T: Real> Plan<T> {
     /// alpha, beta, lambda, gamma and tau of an iteration; or the factors of a list.
     pub fn steps(&self, k: u64, to: &mut Vec<T>) {
         match &self.rule {
-            Rule::Usual(UsualRule { alpha, beta, lambda, gamma, tau, .. }) => {
+            Rule::Usual(rule) => {
+                let UsualRule { alpha, beta, lambda, gamma, tau, .. } = **rule;
                 // In place of those that are found, zeros.
                 let given = [alpha, beta, lambda].map(|step| step.map_or(0.0, |step| step.at(k)));
                 to.extend(given.into_iter().chain([gamma.at(k), tau.at(k)]).map(T::of));
@@ -592,9 +594,11 @@ impl<T: Real> Plan<T> {
     pub fn mixed(&self) -> &'static [usize] {
         match &self.rule {
             Rule::Listed(_) => &[],
-            Rule::Usual(UsualRule { x: XUpdate::Alone, .. }) => &[],
-            Rule::Usual(UsualRule { x: XUpdate::Local, .. }) => &[X],
-            Rule::Usual(UsualRule { x: XUpdate::Tracking | XUpdate::Combined, .. }) => &[X, Y],
+            Rule::Usual(rule) => match rule.x {
+                XUpdate::Alone => &[],
+                XUpdate::Local => &[X],
+                XUpdate::Tracking | XUpdate::Combined => &[X, Y],
+            },
         }
     }
 

@@ -181,7 +181,7 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
         let finder = self.steps.finder();
         let usual = UsualRule { x, alpha, beta, lambda, finder, gamma, tau, draws };
         if self.scope == Scope::Personal {
-            return Ok(UpdateRule::Usual(usual));
+            return Ok(UpdateRule::Usual(Box::new(usual)));
         }
         let [_, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
         let formed = |to, w, q, step: Schedule| sum(to, [own(w), own(q).by(move |k| -step.at(k))]);

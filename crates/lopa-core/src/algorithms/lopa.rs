@@ -259,7 +259,7 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
         let finder = self.steps.finder();
         let usual = UsualRule { x, alpha, beta, lambda, finder, gamma, tau, draws: FIVE };
         Ok(match self.scope {
-            Scope::Personal => UpdateRule::Usual(usual),
+            Scope::Personal => UpdateRule::Usual(Box::new(usual)),
             Scope::Global => UpdateRule::Listed(global::rule(usual, self.of_theta.lazy)?),
         })
     }

@@ -9,7 +9,7 @@ use crate::problem::oracle::Draws;
 /// An iteration.
 pub enum UpdateRule {
     /// LoPA or D-SOBA in the personal scope, which devices have kernels for.
-    Usual(UsualRule),
+    Usual(Box<UsualRule>),
     /// Any other method: sums and evaluations, in order.
     Listed(ListedRule),
 }
