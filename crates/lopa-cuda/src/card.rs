@@ -240,7 +240,7 @@ fn take<T: Scalar>(
         let wanted = kernels(&card, &plan, &evaluated.job, Way::of(&plan, evaluated));
         names.extend(wanted.into_iter().map(|wanted| wanted.name));
     }
-    card.load(&ptx(), &names)?;
+    card.translate(&ptx(), &names)?;
     let flips: Vec<bool> = (0..plan.arrays.len())
         .map(|at| plan.list().map_or(at == Y || at == X, |list| list.flips(at)))
         .collect();

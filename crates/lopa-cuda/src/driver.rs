@@ -212,15 +212,20 @@ impl Card {
     }
 
     /// Loads these kernels of all that the text has: translating the others would take seconds.
-    pub fn load(&mut self, ptx: &str, names: &[String]) -> Result<()> {
+    pub fn translate(&mut self, ptx: &str, names: &[String]) -> Result<()> {
         let text = CString::new(only(ptx, names)).expect("PTX has no zeros");
-        // SAFETY: the text ends with 0; the driver copies it. Nothing of an earlier module is used any more.
+        self.load(text.as_bytes_with_nul())
+    }
+
+    /// Loads code: of the card's kind, or text that ends with 0.
+    pub fn load(&mut self, code: &[u8]) -> Result<()> {
+        // SAFETY: the driver finds the end of both, and copies them. Nothing of an earlier module is used any more.
         let code = unsafe {
             if !self.module.is_null() {
                 (self.api.unload)(self.module);
                 self.module = std::ptr::null_mut();
             }
-            (self.api.module)(&mut self.module, text.as_ptr().cast())
+            (self.api.module)(&mut self.module, code.as_ptr().cast())
         };
         self.api.check("load the kernels", code)
     }

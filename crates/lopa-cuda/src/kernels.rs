@@ -1,4 +1,4 @@
-//! The kernels, compressed: as plain PTX they would make the program two megabytes larger.
+//! The kernels, compressed: as plain text they would make the program megabytes larger.
 
 use std::io::Read;
 
@@ -9,14 +9,26 @@ pub fn ptx() -> String {
     text(include_bytes!("../kernels/lopa.ptx.gz"))
 }
 
-/// The kernels for Hopper cards.
-pub fn tensor_ptx() -> String {
-    text(include_bytes!("../kernels/tensor.ptx.gz"))
+/// The kernels of small shapes for Hopper cards, which the driver need not translate.
+pub fn tensor() -> Vec<u8> {
+    code(include_bytes!("../kernels/tensor.cubin.gz")).1
 }
 
 /// The kernels of any shape for Hopper cards.
-pub fn general_ptx() -> String {
-    text(include_bytes!("../kernels/general.ptx.gz"))
+pub fn general() -> Vec<u8> {
+    code(include_bytes!("../kernels/general.cubin.gz")).1
+}
+
+/// Those of small shapes, before they were translated, with the line that names them; for tests.
+pub fn tensor_ptx() -> (String, String) {
+    let named = code(include_bytes!("../kernels/tensor.cubin.gz")).0;
+    (text(include_bytes!("../kernels/tensor.ptx.gz")), named)
+}
+
+/// Those of any shape; for tests.
+pub fn general_ptx() -> (String, String) {
+    let named = code(include_bytes!("../kernels/general.cubin.gz")).0;
+    (text(include_bytes!("../kernels/general.ptx.gz")), named)
 }
 
 /// A number that other kernels hardly have: of their checksums.
@@ -68,6 +80,15 @@ fn text(packed: &[u8]) -> String {
     text
 }
 
+/// The first line, which names what the code was made from, and the code.
+fn code(packed: &[u8]) -> (String, Vec<u8>) {
+    let mut all = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut all).expect("kernels are packed by kernels/make");
+    let end = all.iter().position(|&byte| byte == b'\n').unwrap_or(0);
+    let code = all.split_off(end + 1);
+    (String::from_utf8_lossy(&all[..end]).into_owned(), code)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{general_ptx, only, ptx, tensor_ptx};
@@ -75,7 +96,7 @@ mod tests {
     /// Every kernel can be had alone, and all of them are the whole text.
     #[test]
     fn kernels_are_taken_by_name() {
-        for all in [ptx(), tensor_ptx(), general_ptx()] {
+        for all in [ptx(), tensor_ptx().0, general_ptx().0] {
             let entries = all.lines().filter_map(|line| line.strip_prefix(".visible .entry "));
             let names: Vec<String> =
                 entries.map(|entry| entry.split('(').next().unwrap().to_string()).collect();

@@ -1,10 +1,10 @@
 //! lopa on a graphics card: the iterations of the nodes of a process, in CUDA.
 //!
 //! [`cuda`] is the device that `device = "cuda"` names in experiment files. The driver is loaded
-//! when a run begins; building and linking need no part of CUDA. The kernels are shipped as PTX:
-//! kernels/lopa.cu works for every shape on every card; on Hopper cards, kernels/general.cu uses the
-//! tensor cores for `representation`, and kernels/tensor.cu does for those small shapes that
-//! src/tensor/mod.rs names. Of the kernels, the driver translates those that a run needs.
+//! when a run begins; building and linking need no part of CUDA. kernels/lopa.cu works for every shape
+//! on every card: it is shipped as PTX, of which the driver translates the kernels that a run needs. On
+//! Hopper cards, kernels/general.cu uses the tensor cores for `representation`, and kernels/tensor.cu does
+//! for those small shapes that src/tensor/mod.rs names: both are shipped as the code of these cards.
 //!
 //! The feature `emulate`, for tests, adds devices that do the same on the processor, with every
 //! sum in the same order (except within a tensor core): tests compare them with the library's own

@@ -12,7 +12,7 @@ use super::shape::{Launch, Shape};
 use super::task::Task;
 use crate::driver::{Card, Graph, Kernel, THREADS};
 use crate::job::{Address, Common, Scalar};
-use crate::kernels::general_ptx;
+use crate::kernels;
 use crate::plan::{Evaluated, Plan, Table, X, Y};
 use crate::post::Post;
 use crate::run::{AHEAD, Among, Launches, MANY, Run, State, Sums, blocks};
@@ -323,14 +323,6 @@ fn first(listed: bool) -> [&'static str; 3] {
     if listed { ["tops", "given", "given"] } else { ["turn", "mix", "mix_moved"] }
 }
 
-/// The kernels that a run of this shape needs.
-fn names(shape: &Shape, listed: bool) -> Vec<String> {
-    let own = [shape.forward(), shape.head(), shape.outer(), shape.backward()];
-    let all = ["ready", "tick", "sizes", "carry"].into_iter().chain(first(listed));
-    let all = all.chain(listed.then_some("update")).map(String::from);
-    own.into_iter().map(|launch| launch.name).chain(all).collect()
-}
-
 /// Takes over a run that the kernels support.
 pub fn take<T: Scalar>(
     mut card: Card,
@@ -340,10 +332,7 @@ pub fn take<T: Scalar>(
     let noted = plan.probe().is_some();
     let shape = Shape::new(&plan, &plan.job, noted);
     let probing = plan.probe().map(|(_, evaluated)| Shape::new(&plan, &evaluated.job, false));
-    let mut wanted = names(&shape, plan.list().is_some());
-    wanted.extend(plan.finds.iter().map(|_| "find".to_string()));
-    wanted.extend(probing.iter().flat_map(|shape| names(shape, true)));
-    card.load(&general_ptx(), &wanted)?;
+    card.load(&kernels::general())?;
     let job = plan.job;
     let m = job.m as usize;
     let rows = m * (shape.front + shape.back) as usize;

@@ -40,6 +40,6 @@ mod tests {
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
         let parameter = format!(".param .align 8 .b8 mix_param_0[{}]", size_of::<Task>());
-        assert!(general_ptx().contains(&parameter), "{parameter}");
+        assert!(general_ptx().0.contains(&parameter), "{parameter}");
     }
 }

@@ -10,7 +10,7 @@ use super::layout::Layout;
 use super::work::Work;
 use crate::driver::{Card, Graph, Kernel};
 use crate::job::{Common, Scalar};
-use crate::kernels::tensor_ptx;
+use crate::kernels;
 use crate::plan::{Plan, Table, X, Y};
 use crate::run::{AHEAD, Among, Launches, MANY, Run, State};
 
@@ -64,16 +64,11 @@ pub fn take<T: Scalar>(
     let mut cluster = None;
     // Clusters have sums in another order, and all nodes.
     let small = layout.chunks == CLUSTER_CHUNKS && job.m <= CLUSTERS && !plan.divisible;
+    card.load(&kernels::tensor())?;
     if job.scheme == TRACKING && nearest && small {
-        card.load(&tensor_ptx(), &["prepare", "cluster", "sizes"].map(String::from))?;
         let kernel = card.wide_kernel("cluster", 320, SHARE)?;
         let fit = card.clusters(&kernel, SPREAD).unwrap_or(0);
         cluster = (job.m <= fit).then_some(kernel);
-    }
-    if cluster.is_none() {
-        let (mix, oracle, _) = Pair::kind(plan.total, layout.chunks);
-        let names = [format!("{mix}_moved"), mix, format!("{oracle}_moves"), oracle];
-        card.load(&tensor_ptx(), &[&names[..], &["sizes", "carry"].map(String::from)].concat())?;
     }
     let buffers = |at: usize| match at {
         X => 2,

@@ -23,6 +23,6 @@ mod tests {
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
         let parameter = format!(".param .align 8 .b8 mix_64_param_0[{}]", size_of::<Work>());
-        assert!(tensor_ptx().contains(&parameter), "{parameter}");
+        assert!(tensor_ptx().0.contains(&parameter), "{parameter}");
     }
 }

@@ -2,11 +2,17 @@
 
 use sha2::{Digest, Sha256};
 
-fn check(ptx: &str, names: &str, sources: &[&[u8]]) {
+fn check(code: &str, names: &str, sources: &[&[u8]]) {
     let hash = Sha256::digest(sources.concat());
     let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    let first = ptx.lines().next().unwrap();
+    let first = code.lines().next().unwrap();
     assert_eq!(first, format!("// of {names}, SHA-256 {hash}"), "run kernels/make");
+}
+
+/// PTX is made from its source, and the translated kernels from this PTX.
+fn check_both((ptx, named): (String, String), name: &str, names: &str, sources: &[&[u8]]) {
+    check(&ptx, names, sources);
+    check(&named, name, &[ptx.as_bytes()]);
 }
 
 #[test]
@@ -32,8 +38,9 @@ fn the_ptx_is_made_from_the_source() {
         include_bytes!("../../kernels/tensor.cuh"),
         include_bytes!("../../kernels/cluster.cuh"),
     ];
-    check(
-        &lopa_cuda::tensor_ptx(),
+    check_both(
+        lopa_cuda::tensor_ptx(),
+        "tensor.ptx",
         "tensor.cu common.cuh cores.cuh tensor.cuh cluster.cuh",
         &sources,
     );
@@ -43,5 +50,10 @@ fn the_ptx_is_made_from_the_source() {
         include_bytes!("../../kernels/cores.cuh"),
         include_bytes!("../../kernels/steps.cuh"),
     ];
-    check(&lopa_cuda::general_ptx(), "general.cu common.cuh cores.cuh steps.cuh", &sources);
+    check_both(
+        lopa_cuda::general_ptx(),
+        "general.ptx",
+        "general.cu common.cuh cores.cuh steps.cuh",
+        &sources,
+    );
 }
