@@ -108,6 +108,7 @@ template <class T> __device__ void find_steps(const Finding<T> &job, u32 at) {
     auto raise = [&](double curvature) { own[CURVATURE] = T(larger(double(own[CURVATURE]), double(T(curvature)))); };
     if (flags & SETTLES) {
         const u32 shown = now;
+        __syncthreads(); // before the first thread writes it
         const double curvature = shown & AWAKE ? sqrt(wide_dot(job.product + first, job.product + first, job.p)) : 0.0;
         if (t == 0) {
             if (shown & (TRIGGERED | SCHEDULED)) {

@@ -1,7 +1,7 @@
 //! NVIDIA's driver, loaded on first use. All unsafe code of this crate is here.
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
@@ -140,6 +140,8 @@ pub struct Card {
     beside: Handle,
     events: [Handle; 2],
     aside: Cell<bool>,
+    /// The most dynamic shared memory that each kernel has been given: a kernel may be launched with several sizes.
+    given: RefCell<Vec<(Handle, u32)>>,
 }
 
 // SAFETY: the driver's handles belong to the process, and `bind` makes the context current in whichever
@@ -202,6 +204,7 @@ impl Card {
             beside,
             events,
             aside,
+            given: RefCell::default(),
         })
     }
 
@@ -224,6 +227,7 @@ impl Card {
             if !self.module.is_null() {
                 (self.api.unload)(self.module);
                 self.module = std::ptr::null_mut();
+                self.given.borrow_mut().clear();
             }
             (self.api.module)(&mut self.module, code.as_ptr().cast())
         };
@@ -242,12 +246,15 @@ impl Card {
         // SAFETY: the text ends with 0.
         let code = unsafe { (self.api.function)(&mut function, self.module, text.as_ptr()) };
         self.api.check(&format!("find the kernel `{name}`"), code)?;
-        if shared > 0 {
+        let mut given = self.given.borrow_mut();
+        let before = given.iter().filter(|(of, _)| *of == function).map(|(_, most)| *most).max();
+        if shared > before.unwrap_or(0) {
             const LARGEST_DYNAMIC: c_int = 8;
             // SAFETY: takes no pointers except the function.
             let code =
                 unsafe { (self.api.set_function)(function, LARGEST_DYNAMIC, shared as c_int) };
             self.api.check("give a kernel shared memory", code)?;
+            given.push((function, shared));
         }
         Ok(Kernel { function, threads, shared })
     }

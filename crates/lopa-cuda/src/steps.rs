@@ -182,12 +182,12 @@ pub fn findings<T: Scalar>(
 #[cfg(test)]
 mod tests {
     use super::Finding;
-    use crate::kernels::{general_ptx, ptx};
+    use crate::kernels::ptx;
 
     /// The kernels' parameters have the same size.
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
-        for (text, name) in [(ptx(), "find_f32"), (ptx(), "find_f64"), (general_ptx().0, "find")] {
+        for (text, name) in [(ptx(), "find_f32"), (ptx(), "find_f64")] {
             let parameter = format!(".param .align 8 .b8 {name}_param_0[{}]", size_of::<Finding>());
             assert!(text.contains(&parameter), "{parameter}");
         }

@@ -44,16 +44,15 @@ fn the_ptx_is_made_from_the_source() {
         "tensor.cu common.cuh cores.cuh tensor.cuh cluster.cuh",
         &sources,
     );
-    let sources: [&[u8]; 4] = [
+    let sources: [&[u8]; 3] = [
         include_bytes!("../../kernels/general.cu"),
         include_bytes!("../../kernels/common.cuh"),
         include_bytes!("../../kernels/cores.cuh"),
-        include_bytes!("../../kernels/steps.cuh"),
     ];
     check_both(
         lopa_cuda::general_ptx(),
         "general.ptx",
-        "general.cu common.cuh cores.cuh steps.cuh",
+        "general.cu common.cuh cores.cuh",
         &sources,
     );
 }
