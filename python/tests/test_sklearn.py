@@ -218,7 +218,7 @@ def test_regularisation_is_tuned() -> None:
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("no units", {"hidden": ()}, "hidden"),
     ("half a unit", {"hidden": (0.5,)}, "hidden"),
-    ("an unknown activation", {"activation": "relu"}, "relu"),
+    ("an unknown activation", {"activation": "swish"}, "swish"),
     ("a negative ridge", {"ridge": -1.0}, "ridge"),
     ("an unknown scaling", {"scaling": "minmax"}, "minmax"),
     ("no iterations", {"max_iter": 0}, "iterations"),
