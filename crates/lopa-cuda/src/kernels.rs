@@ -4,45 +4,32 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 
+const ANY: &[u8] = include_bytes!("../kernels/lopa.ptx.gz");
+const TENSOR: &[u8] = include_bytes!("../kernels/tensor.cubin.gz");
+const GENERAL: &[u8] = include_bytes!("../kernels/general.cubin.gz");
+
 /// The kernels for any card.
 pub fn ptx() -> String {
-    text(include_bytes!("../kernels/lopa.ptx.gz"))
+    text(ANY)
 }
 
 /// The kernels of small shapes for Hopper cards, which the driver need not translate.
 pub fn tensor() -> Vec<u8> {
-    code(include_bytes!("../kernels/tensor.cubin.gz")).1
+    code(TENSOR).1
 }
 
 /// The kernels of any shape for Hopper cards.
 pub fn general() -> Vec<u8> {
-    code(include_bytes!("../kernels/general.cubin.gz")).1
+    code(GENERAL).1
 }
 
-/// Those of small shapes, before they were translated, with the line that names them; for tests.
-pub fn tensor_ptx() -> (String, String) {
-    let named = code(include_bytes!("../kernels/tensor.cubin.gz")).0;
-    (text(include_bytes!("../kernels/tensor.ptx.gz")), named)
-}
-
-/// Those of any shape; for tests.
-pub fn general_ptx() -> (String, String) {
-    let named = code(include_bytes!("../kernels/general.cubin.gz")).0;
-    (text(include_bytes!("../kernels/general.ptx.gz")), named)
-}
-
-/// A number that other kernels hardly have: of their checksums.
+/// A number that differs for other kernels, but for a coincidence.
 pub fn mark() -> u32 {
-    let packed: [&[u8]; 3] = [
-        include_bytes!("../kernels/lopa.ptx.gz"),
-        include_bytes!("../kernels/tensor.ptx.gz"),
-        include_bytes!("../kernels/general.ptx.gz"),
-    ];
     // The checksum of a packed file is in the first four of its last eight bytes.
     let of = |packed: &[u8]| {
         packed.last_chunk::<8>().map_or(0, |[a, b, c, d, ..]| u32::from_le_bytes([*a, *b, *c, *d]))
     };
-    packed.into_iter().fold(0, |mark: u32, packed| mark.rotate_left(1) ^ of(packed))
+    [ANY, TENSOR, GENERAL].into_iter().fold(0, |mark: u32, packed| mark.rotate_left(1) ^ of(packed))
 }
 
 /// The text without the kernels that are not named: the driver translates all that it is given.
@@ -90,13 +77,71 @@ fn code(packed: &[u8]) -> (String, Vec<u8>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{general_ptx, only, ptx, tensor_ptx};
+pub mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::{GENERAL, TENSOR, code, only, ptx, text};
+
+    /// The kernels of small shapes, before they were translated.
+    pub fn tensor_ptx() -> String {
+        text(include_bytes!("../kernels/tensor.ptx.gz"))
+    }
+
+    /// Those of any shape.
+    pub fn general_ptx() -> String {
+        text(include_bytes!("../kernels/general.ptx.gz"))
+    }
+
+    /// The first line names what the rest was made from.
+    fn check(first: &str, names: &str, sources: &[&[u8]]) {
+        let hash = Sha256::digest(sources.concat());
+        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(first, format!("// of {names}, SHA-256 {hash}"), "run kernels/make");
+    }
+
+    #[test]
+    fn kernels_are_made_from_the_source() {
+        let common: &[u8] = include_bytes!("../kernels/common.cuh");
+        let cores: &[u8] = include_bytes!("../kernels/cores.cuh");
+        let any: [&[u8]; 9] = [
+            include_bytes!("../kernels/lopa.cu"),
+            common,
+            include_bytes!("../kernels/job.cuh"),
+            include_bytes!("../kernels/move.cuh"),
+            include_bytes!("../kernels/losses.cuh"),
+            include_bytes!("../kernels/layer.cuh"),
+            include_bytes!("../kernels/linear.cuh"),
+            include_bytes!("../kernels/quadratic.cuh"),
+            include_bytes!("../kernels/steps.cuh"),
+        ];
+        let tensor: [&[u8]; 5] = [
+            include_bytes!("../kernels/tensor.cu"),
+            common,
+            cores,
+            include_bytes!("../kernels/tensor.cuh"),
+            include_bytes!("../kernels/cluster.cuh"),
+        ];
+        let general: [&[u8]; 3] = [include_bytes!("../kernels/general.cu"), common, cores];
+        let of_any = "lopa.cu common.cuh job.cuh move.cuh losses.cuh layer.cuh linear.cuh \
+                      quadratic.cuh steps.cuh";
+        let of_tensor = "tensor.cu common.cuh cores.cuh tensor.cuh cluster.cuh";
+        let of_general = "general.cu common.cuh cores.cuh";
+        let all: [(String, &str, &[&[u8]]); 3] = [
+            (ptx(), of_any, &any),
+            (tensor_ptx(), of_tensor, &tensor),
+            (general_ptx(), of_general, &general),
+        ];
+        for (ptx, names, sources) in all {
+            check(ptx.lines().next().unwrap(), names, sources);
+        }
+        check(&code(TENSOR).0, "tensor.ptx", &[tensor_ptx().as_bytes()]);
+        check(&code(GENERAL).0, "general.ptx", &[general_ptx().as_bytes()]);
+    }
 
     /// Every kernel can be had alone, and all of them are the whole text.
     #[test]
     fn kernels_are_taken_by_name() {
-        for all in [ptx(), tensor_ptx().0, general_ptx().0] {
+        for all in [ptx(), tensor_ptx(), general_ptx()] {
             let entries = all.lines().filter_map(|line| line.strip_prefix(".visible .entry "));
             let names: Vec<String> =
                 entries.map(|entry| entry.split('(').next().unwrap().to_string()).collect();

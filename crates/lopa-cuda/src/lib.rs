@@ -31,8 +31,6 @@ use lopa::config::Entry;
 use lopa::engine::device::{Device, device_entry};
 use lopa::error::Result;
 
-pub use kernels::{general_ptx, ptx, tensor_ptx};
-
 /// Every device of this crate: the card, each of its kinds of kernels, and for tests their emulation.
 pub fn devices() -> Vec<Entry<Device>> {
     vec![

@@ -1,6 +1,6 @@
 //! A run as plain arrays, for the card and for its emulation; refuses runs that neither supports.
 
-use lopa::algorithms::parts::steps::{RULE, number};
+use lopa::algorithms::parts::steps::RULE;
 use lopa::algorithms::update_rule::{Evaluation, Turn, UpdateRule, UsualRule, XUpdate};
 use lopa::data::{Features, Samples, Stock};
 use lopa::engine::Node;
@@ -205,12 +205,9 @@ impl<T: Real> Plan<T> {
         let [p, n] = [THETA, X].map(|at| variables.lengths[at]);
         if finds.is_some() {
             // Arrays that are no variables.
-            for (length, array) in variables.lengths.iter_mut().zip(&arrays.0).skip(PLACES.len()) {
-                *length = match array.name {
-                    RULE => number::ALL,
-                    _ if array.wide => n,
-                    _ => p,
-                };
+            let own = variables.lengths.iter_mut().zip(&arrays.0).skip(PLACES.len());
+            for (length, array) in own.filter(|(length, _)| **length == 0) {
+                *length = if array.wide { n } else { p };
             }
         }
         let m = nodes.len();

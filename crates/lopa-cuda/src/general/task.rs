@@ -33,12 +33,12 @@ pub struct Task {
 #[cfg(test)]
 mod tests {
     use super::Task;
-    use crate::kernels::general_ptx;
+    use crate::kernels::tests::general_ptx;
 
     /// The kernels' parameters have the same size.
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
         let parameter = format!(".param .align 8 .b8 mix_param_0[{}]", size_of::<Task>());
-        assert!(general_ptx().0.contains(&parameter), "{parameter}");
+        assert!(general_ptx().contains(&parameter), "{parameter}");
     }
 }

@@ -17,12 +17,12 @@ pub struct Work {
 #[cfg(test)]
 mod tests {
     use super::Work;
-    use crate::kernels::tensor_ptx;
+    use crate::kernels::tests::tensor_ptx;
 
     /// The kernels' parameters have the same size.
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
         let parameter = format!(".param .align 8 .b8 mix_64_param_0[{}]", size_of::<Work>());
-        assert!(tensor_ptx().0.contains(&parameter), "{parameter}");
+        assert!(tensor_ptx().contains(&parameter), "{parameter}");
     }
 }

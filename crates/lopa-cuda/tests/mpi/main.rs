@@ -1,14 +1,14 @@
 //! Nodes with devices in the processes of one `mpirun`: the bits of one process. This program starts itself there.
 
+#[path = "../suite/experiment.rs"]
+mod experiment;
 #[path = "../suite/images.rs"]
 mod images;
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
-use lopa::config::Source;
 use lopa::engine::{Alone, Mpi, Transport, block};
-use lopa::experiment::{Experiment, Registries};
 use lopa::run::Context;
 
 /// Overrides of the file, one in a line, for a process of `mpirun`.
@@ -27,11 +27,8 @@ lambda = 0.1
 "#;
 
 fn digest(sets: &str, transport: &mut dyn Transport) -> String {
-    let mut registries = Registries::default();
-    lopa_cuda::devices().into_iter().for_each(|entry| registries.devices.add(entry));
-    let mut source = Source::new("test", FILE.to_string());
-    source.sets = sets.lines().map(String::from).collect();
-    let experiment = Experiment::read(&source, &registries).unwrap();
+    let lines: Vec<&str> = sets.lines().collect();
+    let experiment = experiment::experiment(FILE, &lines).unwrap();
     let never = AtomicBool::new(false);
     let data_dir = if sets.contains("mnist") { images::folder() } else { "".into() };
     let context = Context { pool: None, data_dir, interrupt: &never, probe: None };

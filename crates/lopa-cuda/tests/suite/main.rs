@@ -1,10 +1,10 @@
 //! Runs on a device against runs on the processor.
 
 mod agree;
+mod experiment;
 mod folder;
 mod golden;
 mod images;
-mod kernels;
 mod methods;
 mod processes;
 mod refuse;
@@ -14,17 +14,10 @@ mod tables;
 
 use std::sync::atomic::AtomicBool;
 
-use lopa::config::Source;
-use lopa::experiment::{Experiment, Registries};
 use lopa::run::trace::Row;
 use lopa::run::{Context, Listener, Outcome};
 
-/// Everything of the library, the card and its emulation.
-pub fn registries() -> Registries {
-    let mut registries = Registries::default();
-    lopa_cuda::devices().into_iter().for_each(|entry| registries.devices.add(entry));
-    registries
-}
+pub use experiment::{experiment, registries};
 
 /// Whether there is a card; prints a note if not.
 pub fn card() -> bool {
@@ -42,13 +35,6 @@ pub fn hopper() -> bool {
         eprintln!("skipped: no Hopper card");
     }
     found
-}
-
-/// An experiment with overrides.
-pub fn experiment(text: &str, sets: &[&str]) -> lopa::error::Result<Experiment> {
-    let mut source = Source::new("test", text.to_string());
-    source.sets = sets.iter().map(|set| set.to_string()).collect();
-    Experiment::read(&source, &registries())
 }
 
 /// All measurements.
