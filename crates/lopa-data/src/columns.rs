@@ -39,7 +39,7 @@ pub struct Unnamed {
 }
 
 impl Unnamed {
-    /// Whether it is like any other.
+    /// Whether a table with these columns needs no such remark.
     pub fn is_usual(&self) -> bool {
         *self == Unnamed::default()
     }

@@ -45,7 +45,7 @@ fn composed(releases: &[Release], delta: f64) -> Option<Vec<Sum>> {
     let valid = releases.iter().all(Release::is_valid) && DELTA.contains(&delta);
     let releases: Vec<Release> = releases.iter().copied().filter(Release::counts).collect();
     let repeated: f64 = releases.iter().map(|release| release.count as f64).sum();
-    // So often, no width is both fine enough and coarse enough.
+    // With more releases, no width of a cell is both fine enough and coarse enough.
     if !valid || repeated > 1e12 {
         return None;
     }

@@ -323,23 +323,39 @@ pub fn norm<T: Real>(a: &[T]) -> f64 {
     wide_dot(a, a).sqrt()
 }
 
-/// The largest |entry|, in double precision; NaN if an entry is NaN.
+/// The largest |entry|, in double precision; NaN if an entry is not finite.
 pub fn largest<T: Real>(a: &[T]) -> f64 {
-    // A comparison ignores NaN; 0 · value does not.
-    let (mut most, mut sum) = ([T::zero(); 16], [T::zero(); 16]);
-    let mut look = |l: usize, value: T| {
-        most[l] = if value.abs() > most[l] { value.abs() } else { most[l] };
-        sum[l] += value * T::zero();
-    };
-    let (heads, tail) = a.as_chunks::<16>();
-    for head in heads {
-        for l in 0..16 {
-            look(l, head[l]);
+    let mut found = f64::NAN;
+    Level::best().run(Largest { of: a, found: &mut found });
+    found
+}
+
+struct Largest<'a, T> {
+    of: &'a [T],
+    found: &'a mut f64,
+}
+
+impl<T: Real> Loop for Largest<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        // A comparison ignores NaN; 0 · value is NaN for every value that is not finite.
+        let (mut most, mut sum) = ([T::zero(); 16], [T::zero(); 16]);
+        let (heads, tail) = self.of.as_chunks::<16>();
+        for head in heads {
+            for l in 0..16 {
+                let size = head[l].abs();
+                most[l] = if size > most[l] { size } else { most[l] };
+                sum[l] += head[l] * T::zero();
+            }
         }
+        for &value in tail {
+            most[0] = if value.abs() > most[0] { value.abs() } else { most[0] };
+            sum[0] += value * T::zero();
+        }
+        let most = most.into_iter().fold(T::zero(), T::max);
+        let is_nan = sum.iter().any(|sum| sum.is_nan());
+        *self.found = if is_nan { f64::NAN } else { most.to_f64() };
     }
-    tail.iter().for_each(|&value| look(0, value));
-    let most = most.into_iter().fold(T::zero(), T::max);
-    if sum.iter().any(|sum| sum.is_nan()) { f64::NAN } else { most.to_f64() }
 }
 
 /// `y ← y + a x`.

@@ -30,7 +30,7 @@ pub struct InitArgs {
     #[arg(long, value_name = "COLUMN", conflicts_with = "nodes")]
     nodes_from: Option<String>,
     /// Columns to leave out, by name or number from 0, or features by their index in a LIBSVM file,
-    /// separated by commas [default: identifiers and constants, and said]
+    /// separated by commas [default: identifiers and constants, which are reported]
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     drop: Vec<String>,
     /// The classes in their order, separated by commas [default: all that occur]

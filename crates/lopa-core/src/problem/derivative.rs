@@ -123,7 +123,7 @@ impl Counts {
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
         let (ours, theirs) = (self.to_array(), other.to_array());
-        // They may come from a file.
+        // Counts read from a file may be of any size.
         *self = Counts::from_array(std::array::from_fn(|at| ours[at].saturating_add(theirs[at])));
     }
 }

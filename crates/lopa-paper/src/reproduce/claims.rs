@@ -232,7 +232,7 @@ pub struct Judgement {
     /// The mean difference and its 95 % interval; positive supports the claim. Of a ratio, its
     /// logarithm.
     pub interval: Option<Interval>,
-    /// Whether the interval is one of logarithms.
+    /// Whether the claim is about a ratio, whose logarithm the interval is of.
     pub ratio: bool,
     /// The unit of the count: `seeds` or `settings`.
     pub units: &'static str,
@@ -242,7 +242,7 @@ pub struct Judgement {
     pub p_corrected: Option<f64>,
     /// The probability of so small a difference if it were as large as the margin.
     pub p_equal: Option<f64>,
-    /// The same, corrected like the other.
+    /// The same, corrected for the number of tests about the figure.
     pub p_equal_corrected: Option<f64>,
     /// The margin of a tie.
     pub margin: Margin,

@@ -61,7 +61,7 @@ Costs are those of the level that both reach, the worse of the two at its end. B
 linearly: runs of Figures 1 to 4 are measured 15 times, the others 20 times, so that a level is placed within a \
 fifteenth or a twentieth of a run, and a factor near 1 means no more than that.
 
-Given and tuned steps are judged apart. Comparisons that are nearly copies count once: those of LoPA-GT and of LoPA-LG with the \
+Given and tuned steps are judged separately. Comparisons that are nearly copies count once: those of LoPA-GT and of LoPA-LG with the \
 same rival, and accuracies of the same models on all classes and on a node's own; claims about all settings together are made of \
 the same runs and are shown, not counted. A sentence *holds*, *is reversed* or has *no difference above the margin* if all \
 its comparisons have this verdict, *mostly* if more than half of them have it; *cannot be told* if more than half cannot, and *in \

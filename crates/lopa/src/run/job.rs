@@ -268,10 +268,10 @@ impl Job<'_> {
         let place = &self.setup.experiment.device;
         let Some(driver) = place.build.driver() else { return Ok(None) };
         if Processes::of(transport).are_peers() {
-            let message = format!("`{}` serves no peers", place.name);
-            return Err(Error::config("device/peers", message)
-                .at("run.device")
-                .hint("leave `device` out, or use `lopa run`, also with `--engine mpi`"));
+            let message = format!("peers cannot use the device `{}`", place.name);
+            return Err(Error::config("device/peers", message).at("run.device").hint(
+                "leave `device` out, or use `lopa run`, in one process or with `--engine mpi`",
+            ));
         }
         if self.setup.world.rounds.is_some() {
             let name = &self.setup.experiment.network.graph.name;

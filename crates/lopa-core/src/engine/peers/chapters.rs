@@ -438,7 +438,7 @@ impl<W: Wire> Peers<W> {
         for frame in &end {
             self.relay(None, frame);
         }
-        // When they ask again, nobody may be there.
+        // All may have ended by the time these nodes ask again.
         let late = if outcome.from.job >= self.chapters.agreement.runs {
             self.askers()
         } else {
@@ -583,7 +583,7 @@ impl<W: Wire> Peers<W> {
         }
         let (now, soon) = (self.wire.now(), self.settings.resend / 2);
         let known = self.chapters.agreement.asks.get(&said.author);
-        // One that asks without end is not heard more often than others.
+        // A node that asks again and again is heard no more often than others.
         let is_new = known.is_none_or(|known| {
             known.statement.number < said.number && now >= known.came.saturating_add(soon)
         });

@@ -1,8 +1,8 @@
 //! 16 bits per entry, rounded to the nearest, ties to even.
 
-use super::{Compressor, largest};
+use super::Compressor;
 use crate::math::random::Stream;
-use crate::math::real::Real;
+use crate::math::real::{Real, largest};
 use crate::params;
 
 params! {

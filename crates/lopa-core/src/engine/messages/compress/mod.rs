@@ -127,12 +127,3 @@ fn number<T: Real>(bytes: &[u8]) -> T {
     T::read_le(bytes, &mut number);
     number[0]
 }
-
-/// The largest size of an entry; NaN if one is not finite.
-fn largest<T: Real>(vector: &[T]) -> f64 {
-    let size = |most: f64, value: &T| match (*value).to_f64().abs() {
-        size if size.is_finite() && !most.is_nan() => most.max(size),
-        _ => f64::NAN,
-    };
-    vector.iter().fold(0.0, size)
-}

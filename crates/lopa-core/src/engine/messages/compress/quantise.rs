@@ -6,9 +6,9 @@
 //! than 1.
 
 use super::packed::{self, Packer, unpack};
-use super::{Compressor, largest, number};
+use super::{Compressor, number};
 use crate::math::random::Stream;
-use crate::math::real::Real;
+use crate::math::real::{Real, largest};
 use crate::params;
 
 params! {
@@ -37,14 +37,16 @@ impl<T: Real> Compressor<T> for Quantise {
     fn encode(&self, vector: &[T], draw: &mut Stream, _: &mut Vec<u32>, wire: &mut Vec<u8>) {
         let steps = self.steps();
         let step = largest(vector) / steps as f64;
-        // In steps; a vector of zeros, or of numbers too small for steps, is all zero steps.
+        // Whole steps and the rest of one; a vector of zeros, or of numbers too small for steps, is all zero steps.
         let in_steps = |value: &T| {
             let count = (*value).to_f64().abs() / step;
-            if count.is_finite() { count.min(steps as f64) } else { 0.0 }
+            let count = if count.is_finite() { count.min(steps as f64) } else { 0.0 };
+            let whole = count as u32;
+            (whole, count - f64::from(whole))
         };
         let (mut variance, mut square) = (0.0, 0.0);
-        for count in vector.iter().map(in_steps) {
-            let part = count.fract();
+        for (whole, part) in vector.iter().map(in_steps) {
+            let count = f64::from(whole) + part;
             variance += part * (1.0 - part);
             square += count * count;
         }
@@ -52,9 +54,9 @@ impl<T: Real> Compressor<T> for Quantise {
         T::extend_le(&[T::of(shortened)], wire);
         let mut packer = Packer::new(wire, self.bits);
         for value in vector {
-            let count = in_steps(value);
-            let up = f64::from(draw.word()) < count.fract() * TWO_32;
-            let level = count as u64 + u64::from(up);
+            let (whole, part) = in_steps(value);
+            let up = f64::from(draw.word()) < part * TWO_32;
+            let level = u64::from(whole) + u64::from(up);
             packer.push(if *value < T::zero() { steps - level } else { steps + level });
         }
         packer.end();
