@@ -35,7 +35,7 @@
 // minibatches over the largest, then the largest; `stride` is in bytes.
 struct Task : Common<float> {
     u8 *factors, *errors; // second factors of `forward` and of `backward`
-    uint2 *hidden;        // of each row: {high, low} of two units at a time, the last of them 1
+    u32 *hidden;          // of each row: high, or {high, low}, of two units at a time, the last of them 1
     float *shares;        // of each node and `together` rows of the front: d and h, [deep][d | h][8 groups]
     uint4 *heads;         // theta and v as second factors of the head
     float *tops;          // of each node and 32 units: the largest of |theta| and |v|
@@ -349,7 +349,7 @@ __device__ __forceinline__ bool adds_h(const Task &job, u32 tile) { return tile 
 // them. slopes: shared memory for the slopes of all warps, as second factors. get(k, high, low): activations of units 16k ...
 // as a first factor; pair(n, a, b): {high, low} of units 8n + 2t, + 1 in rows g and g + 8; turned(w, k, high, low): those of
 // the rows of warp w, transposed, as a first factor.
-template <int GROUPS, int STEPS, int WARPS, class Get, class Pair, class Turned>
+template <int GROUPS, int STEPS, int WARPS, int TERMS, class Get, class Pair, class Turned>
 __device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, const uint4 *theta, uint4 *slopes, Get get, Pair pair, Turned turned) {
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, tile = tile0 + warp;
     const u32 rows = job.end[4], front = job.end[2], before = (front + 15) / 16;
@@ -386,13 +386,15 @@ __device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, con
 #pragma unroll
         for (int n = 0; n < GROUPS; n++) {
             const uint4 b = theta[(k * GROUPS + n) * 32];
-            mma(L[n], high, b.x, b.y); mma(Ll[n], low, b.x, b.y); mma(Ll[n], high, b.z, b.w);
+            mma(L[n], high, b.x, b.y);
+            if (TERMS == 2) mma(Ll[n], low, b.x, b.y), mma(Ll[n], high, b.z, b.w);
         }
         if (curved)
 #pragma unroll
             for (int n = 0; n < GROUPS; n++) {
                 const uint4 b = v[(k * GROUPS + n) * 32];
-                mma(U[n], high, b.x, b.y); mma(Ul[n], low, b.x, b.y); mma(Ul[n], high, b.z, b.w);
+                mma(U[n], high, b.x, b.y);
+                if (TERMS == 2) mma(Ul[n], low, b.x, b.y), mma(Ul[n], high, b.z, b.w);
             }
     }
     u32 th[GROUPS / 2][4], tl[GROUPS / 2][4], vh[GROUPS / 2][4], vl[GROUPS / 2][4]; // slopes as first factors
@@ -437,16 +439,16 @@ __device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, con
     }
     if (tile0 < before) { // shares of d and h: activations, transposed, times slopes
         constexpr int ALL = GROUPS * 8, EACH = STEPS ? 1 : GROUPS;
-        if (!back && adds_d(job, tile))
+        auto leave = [&](u32 side, const u32 (&high)[GROUPS / 2][4], const u32 (&low)[GROUPS / 2][4]) {
 #pragma unroll
-            for (int n = 0; n < GROUPS; n++)
-                slopes[(warp * 2 * GROUPS + n) * 32 + lane] =
-                    make_uint4(turned_over(th[n / 2][n % 2 * 2]), turned_over(th[n / 2][n % 2 * 2 + 1]), turned_over(tl[n / 2][n % 2 * 2]), turned_over(tl[n / 2][n % 2 * 2 + 1]));
-        if (!back && adds_h(job, tile))
-#pragma unroll
-            for (int n = 0; n < GROUPS; n++)
-                slopes[(warp * 2 * GROUPS + GROUPS + n) * 32 + lane] =
-                    make_uint4(turned_over(vh[n / 2][n % 2 * 2]), turned_over(vh[n / 2][n % 2 * 2 + 1]), turned_over(vl[n / 2][n % 2 * 2]), turned_over(vl[n / 2][n % 2 * 2 + 1]));
+            for (int n = 0; n < GROUPS; n++) {
+                const u32 *const h = high[n / 2] + n % 2 * 2, *const l = low[n / 2] + n % 2 * 2;
+                slopes[((warp * 2 + side) * GROUPS + n) * 32 + lane] =
+                    make_uint4(turned_over(h[0]), turned_over(h[1]), TERMS == 2 ? turned_over(l[0]) : 0u, TERMS == 2 ? turned_over(l[1]) : 0u);
+            }
+        };
+        if (!back && adds_d(job, tile)) leave(0, th, tl);
+        if (!back && adds_h(job, tile)) leave(1, vh, vl);
         __syncthreads();
         float *const to = job.shares + (usize(i) * ((before * 16 + job.together - 1) / job.together) + tile0 * 16 / job.together) * job.deep * 2 * ALL;
         // A warp has 16 units, and one or all groups of classes, of all rows.
@@ -468,7 +470,8 @@ __device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, con
                     for (int n = 0; n < EACH; n++) {
                         const uint4 q = slopes[((w * 2 + side) * GROUPS + n0 + n) * 32 + lane];
                         float sum[4] = {};
-                        mma(sum, high, q.x, q.y); mma(sum, low, q.x, q.y); mma(sum, high, q.z, q.w);
+                        mma(sum, high, q.x, q.y);
+                        if (TERMS == 2) mma(sum, low, q.x, q.y), mma(sum, high, q.z, q.w);
 #pragma unroll
                         for (int e = 0; e < 4; e++) total[n][e] += sum[e];
                     }
@@ -482,7 +485,7 @@ __device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, con
         }
     }
     if (!back || !live) return;
-    const usize step = usize(job.terms) * job.width * 32;
+    const usize step = usize(TERMS) * job.width * 32;
     u8 *to = job.errors + (usize(i) * job.tiles * job.steps_back + (tile - before)) * step + g / 4 * 128 + 2 * t * 16 + g % 4 * 4;
     u32 within = 0; // unit inside of its tile
 #pragma unroll (STEPS ? STEPS * 2 : GROUPS == 2 ? 4 : 2)
@@ -493,17 +496,19 @@ __device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, con
 #pragma unroll
         for (int k = 0; k < GROUPS / 2; k++) {
             const uint4 b = theta_back[(n * (GROUPS / 2) + k) * 32];
-            mma(sum, th[k], b.x, b.y); mma(small, tl[k], b.x, b.y); mma(small, th[k], b.z, b.w);
+            mma(sum, th[k], b.x, b.y);
+            if (TERMS == 2) mma(small, tl[k], b.x, b.y), mma(small, th[k], b.z, b.w);
         }
         if (curved)
 #pragma unroll
             for (int k = 0; k < GROUPS / 2; k++) {
                 const uint4 b = v_back[(n * (GROUPS / 2) + k) * 32];
-                mma(sum, vh[k], b.x, b.y); mma(small, vl[k], b.x, b.y); mma(small, vh[k], b.z, b.w);
+                mma(sum, vh[k], b.x, b.y);
+                if (TERMS == 2) mma(small, vl[k], b.x, b.y), mma(small, vh[k], b.z, b.w);
             }
         auto number = [](u32 high, u32 low) {
             const float2 a = __half22float2(*reinterpret_cast<__half2 *>(&high)), b = __half22float2(*reinterpret_cast<__half2 *>(&low));
-            return make_float2(a.x + b.x, a.y + b.y);
+            return TERMS == 2 ? make_float2(a.x + b.x, a.y + b.y) : a;
         };
         const float2 p0 = number(a0.x, a0.y), p1 = number(a1.x, a1.y);
         const float a[4] = {p0.x, p0.y, p1.x, p1.y};
@@ -517,10 +522,22 @@ __device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, con
             u32 high, low;
             split(sum[e], sum[e + 2], high, low);
             *(u32 *)(own + e * 16) = high;
-            if (job.terms == 2) *(u32 *)(own + job.width * 32 + e * 16) = low;
+            if (TERMS == 2) *(u32 *)(own + job.width * 32 + e * 16) = low;
         }
     }
 }
+
+// Two units as they are kept: high, or {high, low}.
+template <int TERMS> struct Kept {
+    typedef uint2 Two;
+};
+template <> struct Kept<1> {
+    typedef u32 Two;
+};
+__device__ __forceinline__ uint2 both(uint2 a) { return a; }
+__device__ __forceinline__ uint2 both(u32 a) { return make_uint2(a, 0u); }
+__device__ __forceinline__ void keep(uint2 &to, uint2 a) { to = a; }
+__device__ __forceinline__ void keep(u32 &to, uint2 a) { to = a.x; }
 
 // Activations as a first factor, transposed.
 __device__ __forceinline__ void turned_over(const u32 (&a)[4], u32 (&b)[4]) {
@@ -528,32 +545,35 @@ __device__ __forceinline__ void turned_over(const u32 (&a)[4], u32 (&b)[4]) {
 }
 
 // Where activations come from memory: WARPS warps, 16 rows each.
-template <int GROUPS, int WARPS> __device__ __forceinline__ void head(const Task &job) {
+template <int GROUPS, int WARPS, int TERMS> __device__ __forceinline__ void head(const Task &job) {
+    typedef typename Kept<TERMS>::Two Two;
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, rows = job.end[4], front = job.end[2], before = (front + 15) / 16;
     const u32 down = (before + job.steps_back + WARPS - 1) / WARPS, i = blockIdx.x / down, tile0 = blockIdx.x % down * WARPS, tile = tile0 + warp;
     const u32 first = tile >= before ? front + (tile - before) * 16 : tile * 16;
-    auto from = [&](u32 row) { return job.hidden + (usize(i) * rows + min(row, rows - 1)) * (job.deep / 2) + t; };
-    auto four = [&](const uint2 *h0, const uint2 *h1, u32 k, u32 (&high)[4], u32 (&low)[4]) {
-        const uint2 a0 = h0[8 * k], a1 = h1[8 * k], a2 = h0[8 * k + 4], a3 = h1[8 * k + 4];
+    auto from = [&](u32 row) { return (const Two *)job.hidden + (usize(i) * rows + min(row, rows - 1)) * (job.deep / 2) + t; };
+    auto four = [&](const Two *h0, const Two *h1, u32 k, u32 (&high)[4], u32 (&low)[4]) {
+        const uint2 a0 = both(h0[8 * k]), a1 = both(h1[8 * k]), a2 = both(h0[8 * k + 4]), a3 = both(h1[8 * k + 4]);
         high[0] = a0.x, high[1] = a1.x, high[2] = a2.x, high[3] = a3.x, low[0] = a0.y, low[1] = a1.y, low[2] = a2.y, low[3] = a3.y;
     };
-    const uint2 *const h0 = from(first + g), *const h1 = from(first + g + 8);
-    head_rows<GROUPS, 0, WARPS>(job, i, tile0, job.heads + i * for_head(job, GROUPS), (uint4 *)room,
+    const Two *const h0 = from(first + g), *const h1 = from(first + g + 8);
+    head_rows<GROUPS, 0, WARPS, TERMS>(job, i, tile0, job.heads + i * for_head(job, GROUPS), (uint4 *)room,
         [&](u32 k, u32 (&high)[4], u32 (&low)[4]) { four(h0, h1, k, high, low); },
-        [&](u32 n, uint2 &a, uint2 &b) { a = h0[4 * n], b = h1[4 * n]; },
+        [&](u32 n, uint2 &a, uint2 &b) { a = both(h0[4 * n]), b = both(h1[4 * n]); },
         [&](u32 w, u32 k, u32 (&high)[4], u32 (&low)[4]) {
             u32 a[4], b[4];
             const u32 row = (tile0 + w) * 16 + g;
             four(from(row), from(row + 8), k, a, b);
-            turned_over(a, high), turned_over(b, low);
+            turned_over(a, high);
+            if (TERMS == 2) turned_over(b, low);
         });
 }
 
-#define HEAD(groups, warps, blocks) \
-    extern "C" __global__ void __launch_bounds__(warps * 32, blocks) head_##groups(const __grid_constant__ Task job, u32) { head<groups, warps>(job); }
-HEAD(2, 8, 2)
-HEAD(4, 4, 3)
-HEAD(8, 4, 2)
+#define HEAD(groups, terms, warps, blocks) \
+    extern "C" __global__ void __launch_bounds__(warps * 32, blocks) head_##groups##_##terms(const __grid_constant__ Task job, u32) { head<groups, warps, terms>(job); }
+#define HEADS(groups, warps, blocks) HEAD(groups, 2, warps, blocks) HEAD(groups, 1, warps, blocks)
+HEADS(2, 4, 4)
+HEADS(4, 4, 3)
+HEADS(8, 4, 2)
 
 // ---------------------------------------------------------------- products
 
@@ -650,9 +670,13 @@ template <class C> __device__ __forceinline__ void forward(const Task &job) {
             }
         } else if constexpr (C::GROUPS > 0) {
             const u32 to = base + k % C::STAGES * C::STAGE;
-            const uint4 *const heads = job.heads + i * for_head(job, C::GROUPS);
-            if (k == count)
-                for (u32 at = tid; at < C::HEADS / 16; at += C::THREADS) copy16(to + at * 16, heads + at);
+            const u8 *const heads = (const u8 *)(job.heads + i * for_head(job, C::GROUPS));
+            if (k == count) // written out: of a loop that it unrolls itself, ptxas (12.4 and 12.9) got the places wrong
+#pragma unroll
+                for (int j = 0; j < (C::HEADS / 16 + C::THREADS - 1) / C::THREADS; j++) {
+                    const u32 at = (tid + j * C::THREADS) * 16;
+                    if (at < C::HEADS) copy16(to + at, heads + at);
+                }
         }
         commit();
     };
@@ -741,11 +765,11 @@ template <class C> __device__ __forceinline__ void forward(const Task &job) {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const u32 row = first + g + 8 * r, place = first < front ? row : job.end[2] + row - front;
-            uint2 *to = job.hidden + (usize(i) * job.end[4] + place) * (job.deep / 2) + tile * (C::WIDTH / 2) + t;
+            auto to = (typename Kept<C::TERMS>::Two *)job.hidden + (usize(i) * job.end[4] + place) * (job.deep / 2) + tile * (C::WIDTH / 2) + t;
             if (place < (first < front ? job.end[2] : job.end[4]))
 #pragma unroll
                 for (int j = 0; j < C::WIDTH / 8; j++)
-                    if (tile * C::WIDTH + 8 * j + 2 * t < job.units) to[4 * j] = a[r][j];
+                    if (tile * C::WIDTH + 8 * j + 2 * t < job.units) keep(to[4 * j], a[r][j]);
         }
     if constexpr (C::GROUPS > 0) {
         __syncthreads(); // products are done, second factors of the head are there
@@ -760,16 +784,20 @@ template <class C> __device__ __forceinline__ void forward(const Task &job) {
             for (int k = 0; k < C::STEPS; k++) {
                 u32 high[4], low[4], h[4], l[4];
                 four(k, high, low);
-                turned_over(high, h), turned_over(low, l);
+                turned_over(high, h);
                 uint4 *const to = turned + ((tid / 32 * C::STEPS + k) * 2) * 32 + lane;
-                to[0] = make_uint4(h[0], h[1], h[2], h[3]), to[32] = make_uint4(l[0], l[1], l[2], l[3]);
+                to[0] = make_uint4(h[0], h[1], h[2], h[3]);
+                if (C::TERMS == 2) turned_over(low, l), to[32] = make_uint4(l[0], l[1], l[2], l[3]);
             }
-        head_rows<C::GROUPS, C::STEPS, C::WG * 4>(job, i, row0 / 16, (const uint4 *)(room + slot * C::STAGE), slopes, four,
+        head_rows<C::GROUPS, C::STEPS, C::WG * 4, C::TERMS>(job, i, row0 / 16, (const uint4 *)(room + slot * C::STAGE), slopes, four,
             [&](u32 n, uint2 &a0, uint2 &a1) { a0 = a[0][n], a1 = a[1][n]; },
             [&](u32 w, u32 k, u32 (&high)[4], u32 (&low)[4]) {
                 const uint4 *const from = turned + ((w * C::STEPS + k) * 2) * 32 + lane;
                 uint4 h = make_uint4(g == 0 ? 0x3c003c00u : 0u, 0u, g == 0 ? 0x3c003c00u : 0u, 0u), l = make_uint4(0u, 0u, 0u, 0u);
-                if (k < C::STEPS) h = from[0], l = from[32]; // else the unit that is 1
+                if (k < C::STEPS) { // else the unit that is 1
+                    h = from[0];
+                    if (C::TERMS == 2) l = from[32];
+                }
                 high[0] = h.x, high[1] = h.y, high[2] = h.z, high[3] = h.w, low[0] = l.x, low[1] = l.y, low[2] = l.z, low[3] = l.w;
             });
     }
@@ -989,8 +1017,8 @@ BACKWARDS(numbers, 1)
 extern "C" __global__ void __launch_bounds__(128) ready(const __grid_constant__ Task job, u32) {
     const usize row = usize(blockIdx.x) * 128 + threadIdx.x;
     if (row >= usize(job.m) * job.end[4]) return;
-    for (u32 n = job.units / 2 * 2; n < job.deep; n += 2)
-        job.hidden[row * (job.deep / 2) + n / 2] = make_uint2(n == job.units ? 0x3c00u : n + 1 == job.units ? 0x3c000000u : 0u, 0u);
+    for (u32 n = job.units / 2 * 2; n < job.deep; n += 2) // all low halves are 0
+        job.hidden[(row * (job.deep / 2) + n / 2) * job.terms] = n == job.units ? 0x3c00u : n + 1 == job.units ? 0x3c000000u : 0u;
 }
 
 extern "C" __global__ void __launch_bounds__(128) tick(const __grid_constant__ Task job, u32 by) {

@@ -56,13 +56,12 @@ api! {
     info = "cuMemGetInfo_v2" (*mut usize, *mut usize);
     allocate = "cuMemAlloc_v2" (*mut Address, usize);
     free = "cuMemFree_v2" (Address);
-    upload = "cuMemcpyHtoD_v2" (Address, *const c_void, usize);
     download = "cuMemcpyDtoH_v2" (*mut c_void, Address, usize);
     begin_upload = "cuMemcpyHtoDAsync_v2" (Address, *const c_void, usize, Handle);
     begin_download = "cuMemcpyDtoHAsync_v2" (*mut c_void, Address, usize, Handle);
     allocate_pinned = "cuMemAllocHost_v2" (*mut *mut c_void, usize);
     free_pinned = "cuMemFreeHost" (*mut c_void);
-    clear = "cuMemsetD8_v2" (Address, u8, usize);
+    clear = "cuMemsetD8Async" (Address, u8, usize, Handle);
     stream = "cuStreamCreate" (*mut Handle, c_uint);
     synchronize = "cuStreamSynchronize" (Handle);
     launch = "cuLaunchKernel" (
@@ -316,8 +315,11 @@ impl Card {
         }
         self.api.check("find memory", code)?;
         let memory = Memory { address, bytes, api: self.api };
+        // In the stream of the launches, which wait for no other.
         // SAFETY: the memory is that long.
-        self.api.check("clear memory", unsafe { (self.api.clear)(address, 0, bytes) })?;
+        let code = unsafe { (self.api.clear)(address, 0, bytes, self.stream) };
+        self.api.check("clear memory", code)?;
+        self.wait()?;
         Ok(memory)
     }
 
@@ -339,9 +341,13 @@ impl Card {
         assert!(from + size_of_val(values) <= memory.bytes, "it fits");
         self.wait()?;
         let to = memory.address + from as Address;
-        // SAFETY: both are that long; values are plain numbers.
-        let code = unsafe { (self.api.upload)(to, values.as_ptr().cast(), size_of_val(values)) };
-        self.api.check("take data", code)
+        // In the stream of the launches, which wait for no other.
+        // SAFETY: both are that long; values are plain numbers, and stay until all have arrived.
+        let code = unsafe {
+            (self.api.begin_upload)(to, values.as_ptr().cast(), size_of_val(values), self.stream)
+        };
+        self.api.check("take data", code)?;
+        self.wait()
     }
 
     /// Reads values after all earlier launches have finished.

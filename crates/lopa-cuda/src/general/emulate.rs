@@ -88,6 +88,8 @@ fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
     let most = weights[5];
     let terms = shape.terms;
     let both = shape.numbers && terms == 2;
+    // Of the head: without the low half if there is one term.
+    let halves = |value: f32| if terms == 2 { split(value) } else { [half(value), 0.0] };
 
     // Scales.
     let top = |values: &[f32]| values.iter().fold(0.0, |top: f32, value| top.max(value.abs()));
@@ -108,11 +110,11 @@ fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
     };
     let columns: Vec<Vec<Halves>> = (0..units).map(column).collect();
     let by_class = |of: &[f32]| -> Vec<Vec<Halves>> {
-        let column = |c| (0..=units).map(|u| split(of[u * classes + c] * theta_scale)).collect();
+        let column = |c| (0..=units).map(|u| halves(of[u * classes + c] * theta_scale)).collect();
         (0..classes).map(column).collect()
     };
     let by_unit = |of: &[f32]| -> Vec<Vec<Halves>> {
-        let row = |u| (0..classes).map(|c| split(of[u * classes + c] * theta_scale)).collect();
+        let row = |u| (0..classes).map(|c| halves(of[u * classes + c] * theta_scale)).collect();
         (0..units).map(row).collect()
     };
     let scores = [by_class(&theta), by_class(&v)];
@@ -143,7 +145,7 @@ fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
                 }
             };
             let hidden: Vec<Halves> =
-                (0..units).map(|u| split(activation(u))).chain([[1.0, 0.0]]).collect();
+                (0..units).map(|u| halves(activation(u))).chain([[1.0, 0.0]]).collect();
             let total = |of: &[Vec<Halves>]| -> Vec<f32> {
                 let one = |column: &Vec<Halves>| apart(&hidden, column, [0.0; 2]);
                 of.iter().map(one).map(|[sum, small]| sum + small).collect()
@@ -160,7 +162,7 @@ fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
             let q = |c: usize| (l[c] - f32::from(u8::from(c == label))) * by;
             let curve = |c: usize| l[c] * (along[c] - mean) * (score * by);
             let of = |value: &dyn Fn(usize) -> f32| -> Vec<Halves> {
-                (0..classes).map(|c| split(value(c))).collect()
+                (0..classes).map(|c| halves(value(c))).collect()
             };
             let none = || of(&|_| 0.0);
             let slopes = match slot {
@@ -177,7 +179,7 @@ fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
                 let a = hidden[u][0] + hidden[u][1];
                 let slope = if tanh == 1 { 1.0 - a * a } else { a - a * a };
                 let error = (sums[0] + sums[1]) * (back * slope);
-                if terms == 2 { split(error) } else { [half(error), 0.0] }
+                halves(error)
             };
             let errors = if slot < 3 { Vec::new() } else { (0..units).map(error).collect() };
             rows.push(Row { slot, stored: values, hidden, slopes, errors });

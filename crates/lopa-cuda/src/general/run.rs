@@ -280,7 +280,8 @@ pub fn take<T: Scalar>(
     task.errors = state.empty::<u8>(&card, factors * shape.steps_back as usize)?;
     // Activations are kept where `forward` does not compute the head.
     let kept = if shape.with_head() { 0 } else { rows };
-    task.hidden = state.empty::<u32>(&card, kept * shape.deep as usize)?;
+    let halves = kept * (shape.deep * shape.terms) as usize;
+    task.hidden = state.empty::<u16>(&card, halves)?;
     task.shares = state.empty::<f32>(&card, m * shape.shares())?;
     task.heads = state.empty::<u32>(&card, m * shape.heads() * 4)?;
     task.tops = state.empty::<f32>(&card, m * shape.parts() as usize * 2)?;

@@ -18,6 +18,9 @@ const ROOM: u64 = 232_448;
 /// Fewer blocks of 128 rows than this leave multiprocessors idle.
 const FEW_BLOCKS: u32 = 72;
 
+/// Warps of a block of `head`, each with 16 rows.
+const HEAD_WARPS: u32 = 4;
+
 /// A kernel to launch: its name, the threads and the shared memory of a block, the blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
@@ -180,7 +183,7 @@ impl Shape {
 
     /// Rows of a block of the head.
     pub fn together(&self) -> u32 {
-        if self.with_head() { 64 * self.warpgroups() } else { 16 * self.head_warps() }
+        if self.with_head() { 64 * self.warpgroups() } else { 16 * HEAD_WARPS }
     }
 
     /// Shares of d and h of a node.
@@ -214,21 +217,16 @@ impl Shape {
         }
     }
 
-    /// Warps of a block of `head`, each with 16 rows.
-    fn head_warps(&self) -> u32 {
-        if self.groups == 2 { 8 } else { 4 }
-    }
-
     /// Bytes of the slopes of a block of the head.
     fn slopes(&self, warps: u32) -> u32 {
         warps * 2 * self.groups * 512
     }
 
     pub fn head(&self) -> Launch {
-        let warps = self.head_warps();
+        let warps = HEAD_WARPS;
         let blocks = u64::from(self.m) * u64::from(self.rows().div_ceil(16 * warps));
         let (threads, shared) = (32 * warps, self.slopes(warps));
-        Launch { name: format!("head_{}", self.groups), threads, shared, blocks }
+        Launch { name: format!("head_{}_{}", self.groups, self.terms), threads, shared, blocks }
     }
 
     pub fn outer(&self) -> Launch {

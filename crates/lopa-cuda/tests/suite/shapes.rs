@@ -4,7 +4,7 @@ use lopa::math::portable::powf;
 use lopa::math::random::{Purpose, Stream};
 use rayon::prelude::*;
 
-use super::agree::{compare, same_bits};
+use super::agree::{compare, compare_within, same_bits};
 use super::tables;
 use super::{card, hopper, run};
 
@@ -248,6 +248,28 @@ fn emulated_kernels_agree_with_the_processor_in_200_drawn_shapes() {
 fn kernels_agree_with_the_processor_in_200_drawn_shapes() {
     if hopper() {
         draws(&ALL, "general", drawn);
+    }
+}
+
+/// With one product in place of several, over more iterations: θ is 0 at first.
+fn rounded_draws(range: &Range, device: &str) {
+    (0..200).into_par_iter().for_each(|seed| {
+        let Case { text, data, sets, .. } = drawn(range, seed);
+        let more = ["run.iterations=12", "run.precision=tf32"];
+        let sets: Vec<&str> = data.iter().chain(&sets).map(String::as_str).chain(more).collect();
+        compare_within(&text, &sets, device, (1e-2, 3e-3));
+    });
+}
+
+#[test]
+fn emulated_kernels_in_tf32_are_near_the_processor_in_200_drawn_shapes() {
+    rounded_draws(&SMALL, "emulated-general");
+}
+
+#[test]
+fn kernels_in_tf32_are_near_the_processor_in_200_drawn_shapes() {
+    if hopper() {
+        rounded_draws(&SMALL, "general");
     }
 }
 
