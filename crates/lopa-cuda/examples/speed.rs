@@ -2,7 +2,7 @@
 //!
 //! PROBLEM is `representation` or `hyperparameter` on MNIST, which is in the folder DATA, or `quadratic`. ITERATIONS are the
 //! most of each of three measurements, which also end after half a second. With `run.precision=tf32` f32 is measured first,
-//! from the same nodes.
+//! from the same nodes. With `steps=found` the algorithm finds its step sizes.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -24,10 +24,9 @@ run = { iterations = 1, batch = 50, precision = "f32" }
 name = "representation"
 [[algorithm]]
 name = "lopa-gt"
-alpha = 0.02
-beta = 0.1
-lambda = 0.1
 "#;
+
+const STEPS: &str = "alpha = 0.02\nbeta = 0.1\nlambda = 0.1\n";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -38,14 +37,17 @@ fn main() -> Result<()> {
     let iterations: u32 = iterations.parse().expect("a number of iterations");
     let mut registries = Registries::default();
     lopa_cuda::devices().into_iter().for_each(|entry| registries.devices.add(entry));
-    let mut source = Source::new("speed", FILE);
+    let (found, sets): (Vec<&String>, Vec<&String>) =
+        sets.iter().partition(|set| *set == "steps=found");
+    let mut source =
+        Source::new("speed", if found.is_empty() { format!("{FILE}{STEPS}") } else { FILE.into() });
     source.sets.push(format!("run.device={device}"));
     source.sets.push(format!("problem.name={problem}"));
     source.sets.push(format!("network.nodes={nodes}"));
     if problem != "quadratic" {
         source.sets.push("data.name=mnist".into());
     }
-    source.sets.extend(sets.to_vec());
+    source.sets.extend(sets.into_iter().cloned());
     let experiment = Experiment::read(&source, &registries)?;
     let never = AtomicBool::new(false);
     let data_dir = PathBuf::from(data);

@@ -10,6 +10,7 @@
 //             depends on
 //   outer     d and h from the shares; theta and v after the next step
 //   backward  those rows, transposed, times the errors: s; z after the next step
+//   find      the rule that finds step sizes (steps.cuh)
 //   ready, sizes, tick    once at the start; the largest entry of every variable; the clock
 //   carry     what goes to other processes, and what comes from them
 //
@@ -28,6 +29,7 @@
 // `make` compiles this file into general.ptx.gz.
 
 #include "cores.cuh"
+#include "steps.cuh"
 
 // Everything that a kernel needs; src/general/task.rs has the same fields in the same order. Minibatches are in the order
 // xi1, xi2, sigma1 (the front), sigma2, xi3 (the back). Of the shared fields: `linked` has the neighbours without the node;
@@ -36,7 +38,7 @@
 struct Task : Common<float> {
     u8 *factors, *errors; // second factors of `forward` and of `backward`
     u32 *hidden;          // of each row: high, or {high, low}, of two units at a time, the last of them 1
-    float *shares;        // of each node and `together` rows of the front: d and h, [deep][d | h][8 groups]
+    float *shares;        // of each node and `together` rows of the front: d and h, [deep][d | h | hess][8 groups]
     uint4 *heads;         // theta and v as second factors of the head
     float *tops;          // of each node and 32 units: the largest of |theta| and |v|
     float *scales;        // of each node: see `Scales`
@@ -47,7 +49,11 @@ struct Task : Common<float> {
     u32 groups;               // of 8 classes
     u32 together;             // rows of a block of the head
     u32 end[5];               // of each minibatch, among the rows of a node
+    u32 live;                 // of xi2, which is padded to whole tiles of 16 rows where `hess` is wanted: where its samples end
 };
+
+// d and h, and where it is wanted the product with v in h.
+__device__ __forceinline__ u32 sides(const Task &job) { return job.hess ? 3 : 2; }
 
 // The number that every kernel gets: which buffers are current, whether theta, v and z were moved ahead (z only in
 // LoPA-GT), whether they are to be moved ahead, and how many iterations after the clock this is.
@@ -112,7 +118,8 @@ template <int THREADS> __device__ __forceinline__ void leave_tops(const Task &jo
 // A block for 32 units of a node. GIVEN: they stay as they are.
 template <bool GIVEN> __device__ __forceinline__ void turn(const Task &job, u32 at) {
     const u32 i = blockIdx.x / parts(job), part = blockIdx.x % parts(job);
-    const float *step = steps(job, Moment(at).later);
+    if (asleep(job, i)) return;
+    const float *step = steps_of(job, i, steps(job, Moment(at).later));
     const float beta = step[1], lambda = step[2];
     const u32 first = part * SOME * job.classes, count = min(SOME * job.classes, job.p - first);
     float theta = 0.0f, v = 0.0f;
@@ -131,6 +138,7 @@ template <bool GIVEN> __device__ __forceinline__ void turn(const Task &job, u32 
 extern "C" __global__ void __launch_bounds__(128) turn(const __grid_constant__ Task job, u32 at) { turn<false>(job, at); }
 extern "C" __global__ void __launch_bounds__(128) tops(const __grid_constant__ Task job, u32 at) { turn<true>(job, at); }
 extern "C" __global__ void __launch_bounds__(128) update(const Sums<float> job, u32 at) { update<float>(job, at); }
+extern "C" __global__ void __launch_bounds__(FINDERS) find(const Finding<float> job, u32 at) { find_steps(job, at); }
 
 // ---------------------------------------------------------------- mix
 
@@ -207,20 +215,24 @@ template <bool MOVED, bool GIVEN> __device__ __forceinline__ void mix(const Task
     u32 block = blockIdx.x;
     if (block < drawers) {
         const u32 entry = block * 128 + threadIdx.x;
-        if (entry < job.m * job.blocks) draw(job, entry / job.blocks, entry % job.blocks, job.clock[0] + moment.later);
+        if (entry < job.m * job.blocks && !asleep(job, entry / job.blocks)) draw(job, entry / job.blocks, entry % job.blocks, job.clock[0] + moment.later);
         return;
     }
     block -= drawers;
-    if (block < job.m * parts(job)) return make_heads(job, block / parts(job), block % parts(job));
+    if (block < job.m * parts(job)) {
+        if (!asleep(job, block / parts(job))) make_heads(job, block / parts(job), block % parts(job));
+        return;
+    }
     block -= job.m * parts(job);
     const float *step = steps(job, moment.later);
-    const float alpha = step[0], gamma = step[3], tau = step[4];
+    const float gamma = step[3], tau = step[4];
     // A warp has 32 items of a node; those of four nodes are side by side, and read what they need of each other near by.
     const u32 items = job.steps_in * job.across, chunks = (items + 31) / 32, pairs = job.across / 2;
     const u32 teams = (job.m + TEAM - 1) / TEAM, before = block / (2 * chunks) * 2, beside = min(2u, teams - before), place = block - before * chunks;
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, node0 = (before + place % beside) * TEAM;
     const bool live = node0 + warp < job.m && place / beside * 32 + lane < items;
     const u32 i = min(node0 + warp, job.m - 1), item = min(place / beside * 32 + lane, items - 1);
+    const float alpha = *steps_of(job, i, step);
     const u32 n = item % pairs * 2, group = item / pairs / 2, half = item / pairs % 2, first = group * 16 + 2 * half;
     const usize o = usize(i) * job.n + usize(min(first, job.features)) * job.across + n;
     const float *const x = job.x[now] + o, *const y = job.y[now] + o;
@@ -255,11 +267,12 @@ template <bool MOVED, bool GIVEN> __device__ __forceinline__ void mix(const Task
     for (u32 l = begin; l < end; l++) {
         const float w = __ldg(job.w + l);
         const u32 other = __ldg(job.linked + l), place = other - node0;
+        const float theirs = soba && job.found ? *steps_of(job, other, step) : alpha;
         auto add = [&](int q, float2 a, float2 b) {
             const float2 x = mine(0, q, warp), y = mine(1, q, warp);
             if (soba) {
                 const float2 from = make_float2(x.x - alpha * y.x, x.y - alpha * y.y);
-                wx[q].x += w * (a.x - alpha * b.x - from.x), wx[q].y += w * (a.y - alpha * b.y - from.y);
+                wx[q].x += w * (a.x - theirs * b.x - from.x), wx[q].y += w * (a.y - theirs * b.y - from.y);
             } else {
                 wx[q].x += w * (a.x - x.x), wx[q].y += w * (a.y - x.y);
                 if (links_y) wy[q].x += w * (b.x - y.x), wy[q].y += w * (b.y - y.y);
@@ -370,7 +383,7 @@ __device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, con
         const u32 row = first + g + 8 * r;
         slot[r] = row < last ? (row >= job.end[0]) + (row >= job.end[1]) + (row >= job.end[2]) + (row >= job.end[3]) : 5;
         label[r] = row < last ? __ldg(job.labels + job.picks[usize(i) * rows + row]) : ~0u;
-        weight[r] = slot[r] < 5 ? __ldg(job.weights + usize(i) * 6 + slot[r]) : 0.0f;
+        weight[r] = slot[r] < 5 && (slot[r] != 1 || row < job.live) ? __ldg(job.weights + usize(i) * 6 + slot[r]) : 0.0f;
     }
     const Scales s = scales(job, i);
     // Small terms have sums of their own: tensor cores cut sums off, they do not round.
@@ -450,11 +463,13 @@ __device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, con
         if (!back && adds_d(job, tile)) leave(0, th, tl);
         if (!back && adds_h(job, tile)) leave(1, vh, vl);
         __syncthreads();
-        float *const to = job.shares + (usize(i) * ((before * 16 + job.together - 1) / job.together) + tile0 * 16 / job.together) * job.deep * 2 * ALL;
+        float *const to = job.shares + (usize(i) * ((before * 16 + job.together - 1) / job.together) + tile0 * 16 / job.together) * job.deep * sides(job) * ALL;
         // A warp has 16 units, and one or all groups of classes, of all rows.
         const u32 until = STEPS ? (STEPS * 16 == job.units ? STEPS + 1 : STEPS) : count;
         const u32 until_d = min(u32(WARPS), (job.end[0] + 15) / 16 - min(tile0, (job.end[0] + 15) / 16));
         const u32 from_h = min(u32(WARPS), max(job.end[0] / 16, tile0) - tile0), until_h = min(u32(WARPS), before - tile0);
+        // The product with v is what those of h have in sum that are before sigma1.
+        const u32 until_hess = job.hess && job.end[1] / 16 > tile0 ? min(u32(WARPS), job.end[1] / 16 - tile0) : 0;
         for (u32 item = warp; item < until * (GROUPS / EACH); item += WARPS) {
             const u32 k = item / (GROUPS / EACH), n0 = item % (GROUPS / EACH) * EACH;
 #pragma unroll
@@ -462,6 +477,13 @@ __device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, con
                 const u32 from = side ? from_h : 0, to_w = side ? until_h : until_d;
                 if (from >= to_w) continue;
                 float total[EACH][4] = {};
+                auto leave = [&](u32 side) {
+#pragma unroll
+                    for (int n = 0; n < EACH; n++) {
+                        float *const p = to + (16 * k + g) * sides(job) * ALL + side * ALL + 8 * (n0 + n) + 2 * t;
+                        *(float2 *)p = make_float2(total[n][0], total[n][1]), *(float2 *)(p + 8 * sides(job) * ALL) = make_float2(total[n][2], total[n][3]);
+                    }
+                };
 #pragma unroll 2
                 for (u32 w = from; w < to_w; w++) {
                     u32 high[4], low[4];
@@ -475,12 +497,9 @@ __device__ __forceinline__ void head_rows(const Task &job, u32 i, u32 tile0, con
 #pragma unroll
                         for (int e = 0; e < 4; e++) total[n][e] += sum[e];
                     }
+                    if (side && w + 1 == until_hess) leave(2);
                 }
-#pragma unroll
-                for (int n = 0; n < EACH; n++) {
-                    float *const p = to + (16 * k + g) * 2 * ALL + side * ALL + 8 * (n0 + n) + 2 * t;
-                    *(float2 *)p = make_float2(total[n][0], total[n][1]), *(float2 *)(p + 16 * ALL) = make_float2(total[n][2], total[n][3]);
-                }
+                leave(side);
             }
         }
     }
@@ -549,6 +568,7 @@ template <int GROUPS, int WARPS, int TERMS> __device__ __forceinline__ void head
     typedef typename Kept<TERMS>::Two Two;
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, rows = job.end[4], front = job.end[2], before = (front + 15) / 16;
     const u32 down = (before + job.steps_back + WARPS - 1) / WARPS, i = blockIdx.x / down, tile0 = blockIdx.x % down * WARPS, tile = tile0 + warp;
+    if (asleep(job, i)) return;
     const u32 first = tile >= before ? front + (tile - before) * 16 : tile * 16;
     auto from = [&](u32 row) { return (const Two *)job.hidden + (usize(i) * rows + min(row, rows - 1)) * (job.deep / 2) + t; };
     auto four = [&](const Two *h0, const Two *h1, u32 k, u32 (&high)[4], u32 (&low)[4]) {
@@ -645,12 +665,13 @@ template <class C> __device__ __forceinline__ void forward(const Task &job) {
     const u32 front = (job.end[2] + 15) / 16 * 16, rows = front + job.steps_back * 16, back = job.end[4] - job.end[2];
     const u32 down = (rows + C::ROWS - 1) / C::ROWS, tile = blockIdx.x % job.tiles, rest = blockIdx.x / job.tiles;
     const u32 i = rest / down, row0 = rest % down * C::ROWS, base = shared(room);
+    if (asleep(job, i)) return;
     u32 from[EACH]; // in 16 bytes
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         const u32 at = tid + j * C::THREADS, row = row0 + at / PARTS;
         const u32 place = row < front ? min(row, job.end[2] - 1) : job.end[2] + min(row - front, back - 1);
-        from[j] = __ldg(job.picks + usize(i) * job.end[4] + place) * (job.stride / 16) + at % PARTS;
+        from[j] = __ldg(job.picks + usize(i) * job.end[4] + min(place, job.end[4] - 1)) * (job.stride / 16) + at % PARTS;
     }
     const u8 *const factors = job.factors + (usize(i) * job.tiles + tile) * job.steps_in * C::STEP;
     const int count = (job.steps_in + C::K16 - 1) / C::K16;
@@ -834,19 +855,26 @@ extern "C" __global__ void __launch_bounds__(256) outer(const __grid_constant__ 
     const u32 count = min(SOME * job.classes, job.p - first), all = 8 * job.groups;
     const u32 front = (job.end[2] + 15) / 16 * 16, blocks = (front + job.together - 1) / job.together;
     const u32 until_d = (job.end[0] + job.together - 1) / job.together, from_h = job.end[0] / job.together;
-    const float *const shares = job.shares + usize(i) * blocks * job.deep * 2 * all;
+    if (asleep(job, i)) return;
+    const u32 until_hess = (job.end[1] + job.together - 1) / job.together;
+    const float *const shares = job.shares + usize(i) * blocks * job.deep * sides(job) * all;
     const Scales s = scales(job, i);
     const float *step = steps(job, moment.later + 1);
     const float beta = step[1], lambda = step[2];
     float top = 0.0f, top_v = 0.0f;
     for (u32 j = threadIdx.x; j < count; j += 256) {
         const u32 u = (first + j) / job.classes, k = (first + j) % job.classes;
-        const float *share = shares + usize(u) * 2 * all + k;
-        const usize each = usize(job.deep) * 2 * all, o = usize(i) * job.p + first + j;
+        const float *share = shares + usize(u) * sides(job) * all + k;
+        const usize each = usize(job.deep) * sides(job) * all, o = usize(i) * job.p + first + j;
         float d = 0.0f, h = 0.0f;
         for (u32 b = 0; b < until_d; b++) d += share[b * each];
         for (u32 b = from_h; b < blocks; b++) h += share[b * each + all];
         const float theta = job.theta[o], v = job.v[o];
+        if (job.hess) {
+            float hess = 0.0f;
+            for (u32 b = from_h; b < until_hess; b++) hess += share[b * each + 2 * all];
+            job.hess[o] = fmaf(job.ridge, v, hess * s.outer);
+        }
         d = fmaf(job.ridge, theta, d * s.outer), h = fmaf(job.ridge, v, h * s.outer);
         if (moment.moves) {
             const float a = theta - beta * d, b = v - lambda * h;

@@ -103,6 +103,7 @@ pub mod tests {
     fn kernels_are_made_from_the_source() {
         let common: &[u8] = include_bytes!("../kernels/common.cuh");
         let cores: &[u8] = include_bytes!("../kernels/cores.cuh");
+        let steps: &[u8] = include_bytes!("../kernels/steps.cuh");
         let any: [&[u8]; 9] = [
             include_bytes!("../kernels/lopa.cu"),
             common,
@@ -112,7 +113,7 @@ pub mod tests {
             include_bytes!("../kernels/layer.cuh"),
             include_bytes!("../kernels/linear.cuh"),
             include_bytes!("../kernels/quadratic.cuh"),
-            include_bytes!("../kernels/steps.cuh"),
+            steps,
         ];
         let tensor: [&[u8]; 5] = [
             include_bytes!("../kernels/tensor.cu"),
@@ -121,11 +122,11 @@ pub mod tests {
             include_bytes!("../kernels/tensor.cuh"),
             include_bytes!("../kernels/cluster.cuh"),
         ];
-        let general: [&[u8]; 3] = [include_bytes!("../kernels/general.cu"), common, cores];
+        let general: [&[u8]; 4] = [include_bytes!("../kernels/general.cu"), common, cores, steps];
         let of_any = "lopa.cu common.cuh job.cuh move.cuh losses.cuh layer.cuh linear.cuh \
                       quadratic.cuh steps.cuh";
         let of_tensor = "tensor.cu common.cuh cores.cuh tensor.cuh cluster.cuh";
-        let of_general = "general.cu common.cuh cores.cuh";
+        let of_general = "general.cu common.cuh cores.cuh steps.cuh";
         let all: [(String, &str, &[&[u8]]); 3] = [
             (ptx(), of_any, &any),
             (tensor_ptx(), of_tensor, &tensor),

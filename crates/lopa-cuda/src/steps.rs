@@ -183,11 +183,12 @@ pub fn findings<T: Scalar>(
 mod tests {
     use super::Finding;
     use crate::kernels::ptx;
+    use crate::kernels::tests::general_ptx;
 
     /// The kernels' parameters have the same size.
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
-        for (text, name) in [(ptx(), "find_f32"), (ptx(), "find_f64")] {
+        for (text, name) in [(ptx(), "find_f32"), (ptx(), "find_f64"), (general_ptx(), "find")] {
             let parameter = format!(".param .align 8 .b8 {name}_param_0[{}]", size_of::<Finding>());
             assert!(text.contains(&parameter), "{parameter}");
         }

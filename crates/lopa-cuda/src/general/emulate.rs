@@ -74,7 +74,7 @@ struct Row {
 
 /// d, h and s of node i.
 fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
-    let shape = Shape::new(&run.plan);
+    let shape = Shape::new(&run.plan, &run.plan.job, run.hess.is_some());
     let stored = Stored::new(&run.plan, &shape);
     let Common { n, p, classes, tanh, drawn, start, size, .. } = run.plan.job.common;
     let [n, p, classes, drawn] = [n, p, classes, drawn].map(|count| count as usize);
@@ -122,8 +122,11 @@ fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
 
     let mut rows = Vec::new();
     for (slot, batch) in ORDER.into_iter().enumerate() {
-        for place in 0..size[batch] {
-            let pick = run.picks[i * drawn + (start[batch] + place) as usize] as usize;
+        let pad = if batch == 1 { shape.pad } else { 0 };
+        for place in 0..size[batch] + pad {
+            // Rows that are added have no weight: any sample will do.
+            let of = place.min(size[batch] - 1);
+            let pick = run.picks[i * drawn + (start[batch] + of) as usize] as usize;
             let values: Vec<Halves> = match &run.plan.table {
                 Table::Bytes(bytes) if !shape.numbers => {
                     let own = bytes[pick * (inputs - 1)..(pick + 1) * (inputs - 1)].iter();
@@ -158,7 +161,7 @@ fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
             l.iter_mut().for_each(|l| *l *= 1.0 / sum);
             let label = run.plan.labels[pick] as usize;
             let mean = l.iter().zip(&along).fold(0.0, |mean, (&l, &a)| l.mul_add(a, mean));
-            let by = slope_scale * weights[slot];
+            let by = slope_scale * if place < size[batch] { weights[slot] } else { 0.0 };
             let q = |c: usize| (l[c] - f32::from(u8::from(c == label))) * by;
             let curve = |c: usize| l[c] * (along[c] - mean) * (score * by);
             let of = |value: &dyn Fn(usize) -> f32| -> Vec<Halves> {
@@ -198,9 +201,15 @@ fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
                 })
             };
             let block = |rows: &[&Row]| -> f32 { rows.chunks(16).map(tile).sum() };
+            let direction = |sum: f32| ridge.mul_add(values[j], sum * (most / slope_scale));
             let sum: f32 = front.chunks(each).map(block).sum();
-            let direction = ridge.mul_add(values[j], sum * (most / slope_scale));
-            run.now[place][i * p + j] = T::of(f64::from(direction));
+            run.now[place][i * p + j] = T::of(f64::from(direction(sum)));
+            if let Some(hess) = run.hess.filter(|_| of == 1) {
+                // What the tiles before those of ς₁ add.
+                let until = (size[0] + size[1] + shape.pad) as usize;
+                let sum: f32 = front[..until].chunks(each).map(block).sum();
+                run.now[hess][i * p + j] = T::of(f64::from(direction(sum)));
+            }
         }
     }
     // s.

@@ -85,7 +85,7 @@ fn count<T: Real>(plan: &Plan<T>) -> usize {
 
 /// The largest feature of the nodes, where features are numbers.
 pub fn top<T: Real>(plan: &Plan<T>) -> f32 {
-    if !Shape::new(plan).numbers {
+    if !Shape::new(plan, &plan.job, false).numbers {
         return 0.0;
     }
     let size = |top: f32, value: f32| top.max(value.abs());

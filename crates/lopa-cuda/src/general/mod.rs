@@ -9,7 +9,7 @@ mod task;
 
 use lopa::math::real::Real;
 
-use crate::plan::Plan;
+use crate::plan::{Evaluated, Plan};
 
 #[cfg(feature = "emulate")]
 pub use emulate::take as emulated;
@@ -25,18 +25,18 @@ const CLASSES: u32 = 64;
 const ORDER: [usize; 5] = [0, 1, 3, 4, 2];
 
 /// Whether the kernels support this: f32, at most 512 units and 64 classes, minibatches that are
-/// not empty and whose rows fit, algorithms that evaluate d, h and s together, step sizes that are given.
+/// not empty and whose rows fit, algorithms that evaluate d, h and s together.
 pub fn can<T: Real>(plan: &Plan<T>) -> bool {
     let job = &plan.job;
+    let full = |of: &Evaluated<T>| of.job.size.iter().all(|&size| size > 0);
     T::BYTES == 4
         && plan.is_classifier()
-        && plan.finds.is_none()
         && plan.evaluations.iter().all(|evaluated| !evaluated.single)
         && job.features > 0
         && (1..=UNITS).contains(&job.units)
         && (2..=CLASSES).contains(&job.classes)
-        && plan.evaluations.iter().all(|of| of.job.size.iter().all(|&size| size > 0))
-        && Shape::new(plan).fits(plan)
+        && plan.evaluations.iter().filter(|of| !of.probe).all(full)
+        && Shape::new(plan, job, plan.probe().is_some()).fits(plan)
 }
 
 /// Whether they are worth using on a card of this compute capability.

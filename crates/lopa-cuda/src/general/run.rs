@@ -13,9 +13,10 @@ use super::task::Task;
 use crate::driver::{Card, Graph, Kernel, THREADS};
 use crate::job::{Address, Common, Scalar};
 use crate::kernels;
-use crate::plan::{Plan, Table, X, Y};
+use crate::plan::{Evaluated, Plan, Table, X, Y};
 use crate::post::Post;
 use crate::run::{AHEAD, Among, Launches, MANY, Run, State, Sums, blocks};
+use crate::steps::{FINDERS, Finding, findings};
 
 /// LoPA-GT.
 const TRACKING: u32 = 0;
@@ -227,6 +228,96 @@ impl Launches for Listed {
     }
 }
 
+/// The kernels of a product that measures a curvature; x is that of the evaluation before.
+struct Probe {
+    task: Task,
+    tops: Ready,
+    heads: Ready,
+    forward: Ready,
+    head: Option<Ready>,
+    outer: Ready,
+}
+
+impl Probe {
+    fn new(card: &Card, shape: &Shape, task: Task) -> Result<Probe> {
+        let ready = |launch: Launch| -> Result<Ready> {
+            let kernel = card.wide_kernel(&launch.name, launch.threads, launch.shared)?;
+            Ok(Ready { kernel, blocks: launch.blocks as u32 })
+        };
+        Ok(Probe {
+            task,
+            tops: ready(Launch { name: "tops".into(), ..shape.turn() })?,
+            heads: ready(shape.heads_alone())?,
+            forward: ready(shape.forward())?,
+            head: (!shape.with_head()).then(|| ready(shape.head())).transpose()?,
+            outer: ready(shape.outer())?,
+        })
+    }
+
+    fn launch(&self, card: &Card, later: u32) -> Result<()> {
+        let all = [&self.tops, &self.heads, &self.forward].into_iter().chain(&self.head);
+        for ready in all.chain([&self.outer]) {
+            card.launch(&ready.kernel, [ready.blocks, 1], &self.task, later << 3)?;
+        }
+        Ok(())
+    }
+}
+
+/// Iterations of LoPA or D-SOBA whose steps are found.
+struct Found {
+    task: Task,
+    kernels: Kernels,
+    find: Kernel,
+    turns: [Finding; 3],
+    probe: Option<Probe>,
+}
+
+impl Found {
+    fn iterate(&self, card: &Card, now: usize, later: u32) -> Result<()> {
+        let [first, seen, last] = &self.turns;
+        let find = |finding: &Finding, now: usize| {
+            card.launch(&self.find, [self.task.common.m, 1], finding, 2 * later + now as u32)
+        };
+        find(first, now)?;
+        let way = Way { moved: false, moves: false };
+        self.kernels.launch(card, &self.task, now, way, later)?;
+        find(seen, 1 - now)?;
+        if let Some(probe) = &self.probe {
+            probe.launch(card, later)?;
+        }
+        find(last, 1 - now)
+    }
+}
+
+/// The same, recorded.
+struct Finders {
+    found: Found,
+    many: [Graph; 2],
+}
+
+impl Launches for Finders {
+    fn launch<T: Scalar>(
+        &mut self,
+        card: &Card,
+        state: &mut State<T>,
+        ready: usize,
+        _: usize,
+        _: Option<Among>,
+    ) -> Result<usize> {
+        let now = state.now[X];
+        let count = if ready >= MANY {
+            card.replay(&self.many[now])?;
+            MANY
+        } else {
+            self.found.iterate(card, now, 0)?;
+            card.launch(&self.found.kernels.tick, [1, 1], &self.found.task, 1)?;
+            1
+        };
+        (state.now[X], state.now[Y]) = ((now + count) % 2, (now + count) % 2);
+        Ok(count)
+    }
+}
+
 /// What an iteration, or an evaluation of a list, begins with.
 fn first(listed: bool) -> [&'static str; 3] {
     if listed { ["tops", "given", "given"] } else { ["turn", "mix", "mix_moved"] }
@@ -238,7 +329,9 @@ pub fn take<T: Scalar>(
     mut plan: Plan<T>,
     nodes: &[Node<T>],
 ) -> Result<Box<dyn DeviceRun<T>>> {
-    let shape = Shape::new(&plan);
+    let noted = plan.probe().is_some();
+    let shape = Shape::new(&plan, &plan.job, noted);
+    let probing = plan.probe().map(|(_, evaluated)| Shape::new(&plan, &evaluated.job, false));
     card.load(&kernels::general())?;
     let job = plan.job;
     let m = job.m as usize;
@@ -250,7 +343,7 @@ pub fn take<T: Scalar>(
     let buffers = |at: usize| if flips[at] { 2 } else { 1 };
     let mut state = State::new(&card, &plan, nodes, Box::new(Padded(shape)), buffers)?;
     let (links, linked, w) = plan.neighbours();
-    let ordered = job.common.ordered(ORDER);
+    let ordered = padded(job.common, shape.pad);
     let common = state.common(&card, &plan, (&links, &linked, &w), ordered)?;
     let mut task = Task {
         common: Common { n: shape.length() as u32, stride: shape.stride, ..common },
@@ -267,14 +360,15 @@ pub fn take<T: Scalar>(
         steps_back: shape.steps_back,
         groups: shape.groups,
         together: shape.together(),
-        end: std::array::from_fn(|batch| ordered.start[batch] + ordered.size[batch]),
+        end: ends(&ordered),
+        live: ends(&ordered)[1] - shape.pad,
         ..Task::default()
     };
     task.common.picks = state.empty::<u32>(&card, rows)?;
     task.common.table = state.copy(&card, &table(&plan, &shape, stored))?;
     // The host's copy is not needed any more.
     plan.table = Table::Numbers(Vec::new());
-    task.common.weights = state.copy(&card, &weights(&plan))?;
+    task.common.weights = state.copy(&card, &weights(&plan.weights))?;
     let factors = m * shape.tiles as usize * shape.step() as usize;
     task.factors = state.empty::<u8>(&card, factors * shape.steps_in as usize)?;
     task.errors = state.empty::<u8>(&card, factors * shape.steps_back as usize)?;
@@ -282,7 +376,7 @@ pub fn take<T: Scalar>(
     let kept = if shape.with_head() { 0 } else { rows };
     let halves = kept * (shape.deep * shape.terms) as usize;
     task.hidden = state.empty::<u16>(&card, halves)?;
-    task.shares = state.empty::<f32>(&card, m * shape.shares())?;
+    task.shares = state.empty::<f32>(&card, m * shape.shares(noted))?;
     task.heads = state.empty::<u32>(&card, m * shape.heads() * 4)?;
     task.tops = state.empty::<f32>(&card, m * shape.parts() as usize * 2)?;
     task.scales = state.empty::<f32>(&card, m * 8)?;
@@ -294,6 +388,29 @@ pub fn take<T: Scalar>(
     let kernels = Kernels::new(&card, &shape, plan.list().is_some())?;
     if plan.list().is_some() {
         return take_listed(card, plan, state, task, kernels);
+    }
+    if let Some(turns) = findings(&card, &mut state, &plan, &task.common, nodes)? {
+        task.common.found = turns[0].rule;
+        let probe = match (plan.probe(), probing) {
+            (Some((of, evaluated)), Some(shape)) => {
+                task.common.hess = state.address(of.hess, 0);
+                let task = probe_task(&card, &mut state, (&task, &shape), evaluated, &turns[0])?;
+                Some(Probe::new(&card, &shape, task)?)
+            }
+            _ => None,
+        };
+        let find = card.wide_kernel("find", FINDERS, 0)?;
+        let found = Found { task, kernels, find, turns, probe };
+        let from = |first: usize| {
+            card.record(|| {
+                for later in 0..MANY {
+                    found.iterate(&card, (first + later) % 2, later as u32)?;
+                }
+                card.launch(&found.kernels.tick, [1, 1], &found.task, MANY as u32)
+            })
+        };
+        let many = [from(0)?, from(1)?];
+        return Run::start(card, plan, state, (Finders { found, many }, None), "sizes");
     }
     let from = |first: usize| {
         card.record(|| {
@@ -357,9 +474,53 @@ fn take_listed<T: Scalar>(
     Run::start(card, plan, state, (launches, posts), "sizes")
 }
 
+/// Minibatches in the order of the kernels, with `pad` more samples of ξ₂.
+fn padded(mut common: Common, pad: u32) -> Common {
+    common.size[1] += pad;
+    common.ordered(ORDER)
+}
+
+/// Where each minibatch ends among the rows of a node.
+fn ends(common: &Common) -> [u32; 5] {
+    std::array::from_fn(|batch| common.start[batch] + common.size[batch])
+}
+
+/// The task of a product that measures a curvature, with memory of its own; x is that of the task before.
+fn probe_task<T: Scalar>(
+    card: &Card,
+    state: &mut State<T>,
+    (before, shape): (&Task, &Shape),
+    evaluated: &Evaluated<T>,
+    finding: &Finding,
+) -> Result<Task> {
+    let m = before.common.m as usize;
+    let of = padded(evaluated.job.common, 0);
+    let mut task = *before;
+    let common = &mut task.common;
+    (common.size, common.start, common.slot) = (of.size, of.start, of.slot);
+    (common.full, common.block, common.side) = (of.full, of.block, of.side);
+    (common.drawn, common.blocks) = (of.drawn, of.blocks);
+    let [_, _, v] = evaluated.at;
+    let [d, h, _] = evaluated.into;
+    (common.v, common.d) = (state.address(v, 0), state.address(d, 0));
+    (common.h, common.hess) = (state.address(h, 0), 0);
+    (common.found, common.awake) = (0, finding.state);
+    common.picks = state.empty::<u32>(card, m * of.drawn as usize)?;
+    common.weights = state.copy(card, &weights(&evaluated.weights))?;
+    task.shares = state.empty::<f32>(card, m * shape.shares(false))?;
+    task.heads = state.empty::<u32>(card, m * shape.heads() * 4)?;
+    task.tops = state.empty::<f32>(card, m * shape.parts() as usize * 2)?;
+    task.scales = state.empty::<f32>(card, m * 8)?;
+    task.steps_back = shape.steps_back;
+    task.together = shape.together();
+    task.end = ends(&of);
+    task.live = task.end[1];
+    Ok(task)
+}
+
 /// Of each node: the weights of its minibatches over the largest, and the largest.
-fn weights<T: Real>(plan: &Plan<T>) -> Vec<f32> {
-    plan.weights.chunks_exact(5).flat_map(of_node).collect()
+fn weights<T: Real>(of: &[T]) -> Vec<f32> {
+    of.chunks_exact(5).flat_map(of_node).collect()
 }
 
 /// The same of one node.

@@ -59,13 +59,19 @@ pub struct Shape {
     /// Steps of 16 in the features and the bias, and in the rows of the back.
     pub steps_in: u32,
     pub steps_back: u32,
+    /// What is added to ξ₂ so that ς₁ begins with a tile of 16 rows, where the product with v is noted.
+    pub pad: u32,
     /// Blocks of 16 samples of all minibatches.
     drawn: u32,
 }
 
 impl Shape {
-    pub fn new<T: Real>(plan: &Plan<T>) -> Shape {
-        let Common { m, features, units, classes, size, .. } = plan.job.common;
+    /// Of an evaluation with these parameters; `noted`: whether the product with v in h is wanted.
+    pub fn new<T: Real>(plan: &Plan<T>, job: &Common, noted: bool) -> Shape {
+        let Common { m, features, units, classes, mut size, .. } = *job;
+        let pad =
+            if noted { (size[0] + size[1]).next_multiple_of(16) - size[0] - size[1] } else { 0 };
+        size[1] += pad;
         let numbers = match &plan.table {
             Table::Bytes(_) => plan.shift.iter().any(|&shift| shift != T::zero()),
             Table::Numbers(_) => true,
@@ -105,6 +111,7 @@ impl Shape {
             back,
             steps_in: inputs.div_ceil(16),
             steps_back: back.div_ceil(16),
+            pad,
             drawn: size.iter().map(|size| size.div_ceil(16)).sum(),
         };
         // The head in registers has whole tiles, and a step for the unit that is 1.
@@ -166,11 +173,17 @@ impl Shape {
     }
 
     pub fn mix(&self) -> Launch {
-        let [m, drawn, parts] = [self.m, self.drawn, self.parts()].map(u64::from);
         // A warp for 32 items, four nodes in a block.
         let chunks = (u64::from(self.steps_in) * u64::from(self.across)).div_ceil(32);
-        let blocks = (m * drawn).div_ceil(128) + m * parts + m.div_ceil(4) * chunks;
+        let blocks = self.heads_alone().blocks + u64::from(self.m).div_ceil(4) * chunks;
         Launch { name: "mix".into(), threads: 128, shared: 0, blocks }
+    }
+
+    /// The first blocks of `mix`, which draw and make the second factors of the head.
+    pub fn heads_alone(&self) -> Launch {
+        let [m, drawn, parts] = [self.m, self.drawn, self.parts()].map(u64::from);
+        let blocks = (m * drawn).div_ceil(128) + m * parts;
+        Launch { name: "given".into(), threads: 128, shared: 0, blocks }
     }
 
     /// Warpgroups of a block of `forward`, each with 64 rows.
@@ -186,10 +199,11 @@ impl Shape {
         if self.with_head() { 64 * self.warpgroups() } else { 16 * HEAD_WARPS }
     }
 
-    /// Shares of d and h of a node.
-    pub fn shares(&self) -> usize {
+    /// Shares of a node: of d and h, and of the product with v.
+    pub fn shares(&self, noted: bool) -> usize {
         let blocks = self.front.next_multiple_of(16).div_ceil(self.together());
-        blocks as usize * self.deep as usize * 16 * self.groups as usize
+        let sides = if noted { 3 } else { 2 };
+        blocks as usize * self.deep as usize * 8 * sides * self.groups as usize
     }
 
     pub fn forward(&self) -> Launch {

@@ -28,6 +28,7 @@ pub struct Task {
     pub groups: u32,
     pub together: u32,
     pub end: [u32; 5],
+    pub live: u32,
 }
 
 #[cfg(test)]

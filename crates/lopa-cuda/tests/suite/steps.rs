@@ -1,7 +1,7 @@
 //! Devices find the same step sizes as the processor.
 
 use super::agree::compare_within;
-use super::{card, run};
+use super::{card, hopper, run};
 
 const QUADRATIC: &str = r#"
 problem = { name = "quadratic", n = 7, p = 5, condition = 20, noise = 0.3, samples = 40 }
@@ -61,11 +61,28 @@ fn every_case(mut go: impl FnMut(&str, &[&str])) {
 
 const SHORT: &[&str] = &["run.precision=f32", "run.iterations=30"];
 
+/// Tensor cores: the head with `forward` and after it, bytes and numbers, samples that do not fill tiles.
+const GENERAL: &[&[&str]] = &[
+    &[],
+    &["problem.hidden=[20]", "run.batch=17"],
+    &["problem.hidden=[70]", "problem.activation=tanh", "data.scaling=standardise"],
+];
+
 #[test]
 fn the_emulation_finds_the_steps_of_the_processor() {
     every_case(|text, sets| compare_within(text, sets, "emulated", DOUBLE));
     for problem in [QUADRATIC, LAYER, LINEAR] {
         compare_within(&text(problem, METHODS[0]), SHORT, "emulated", SINGLE);
+    }
+}
+
+#[test]
+fn emulated_tensor_cores_find_the_steps_of_the_processor() {
+    for sets in GENERAL {
+        for method in [METHODS[0], METHODS[3], METHODS[4]] {
+            let sets = [sets, SHORT, &["run.iterations=8"]].concat();
+            compare_within(&text(LAYER, method), &sets, "emulated-general", SINGLE);
+        }
     }
 }
 
@@ -88,6 +105,19 @@ fn a_card_finds_the_steps_of_the_processor() {
     // Enough nodes for one block each.
     let many = ["run.precision=f32", "network.nodes=70", "run.iterations=30"];
     compare_within(&text(LINEAR, METHODS[0]), &many, "cuda", SINGLE);
+}
+
+#[test]
+fn tensor_cores_find_the_steps_of_the_processor() {
+    if !hopper() {
+        return;
+    }
+    for sets in GENERAL {
+        for method in METHODS {
+            let sets = [sets, SHORT].concat();
+            compare_within(&text(LAYER, method), &sets, "general", SINGLE);
+        }
+    }
 }
 
 #[test]

@@ -100,7 +100,7 @@ pub const SHAPES: &[Case] = &[
         name: "covtype-64-256",
         batch: 256,
         problem: "name = 'representation', hidden = [64], ridge = 0.52",
-        data: "name = 'covtype', samples = 100000",
+        data: "name = 'covtype'",
         stand_in: "name = 'blobs', rows = 100000, features = 54, centres = 7, sparsity = 0.78",
         folder: "covtype",
         ..CASES[0]
