@@ -27,6 +27,23 @@ struct Ready {
     blocks: u32,
 }
 
+impl Ready {
+    fn new(card: &Card, launch: Launch) -> Result<Ready> {
+        let kernel = card.wide_kernel(&launch.name, launch.threads, launch.shared)?;
+        Ok(Ready { kernel, blocks: launch.blocks as u32 })
+    }
+
+    /// The head, where `forward` does not compute it.
+    fn head(card: &Card, shape: &Shape) -> Result<Option<Ready>> {
+        (!shape.with_head()).then(|| Ready::new(card, shape.head())).transpose()
+    }
+
+    /// At a `Moment` of kernels/general.cu.
+    fn launch(&self, card: &Card, task: &Task, at: u32) -> Result<()> {
+        card.launch(&self.kernel, [self.blocks, 1], task, at)
+    }
+}
+
 /// The kernels of an iteration; `Moment` of kernels/general.cu has the meaning of moved and moves.
 struct Kernels {
     /// `turn`; of a list, which moves θ and v itself, `tops`.
@@ -43,17 +60,14 @@ struct Kernels {
 
 impl Kernels {
     fn new(card: &Card, shape: &Shape, listed: bool) -> Result<Kernels> {
-        let ready = |launch: Launch| -> Result<Ready> {
-            let kernel = card.wide_kernel(&launch.name, launch.threads, launch.shared)?;
-            Ok(Ready { kernel, blocks: launch.blocks as u32 })
-        };
+        let ready = |launch: Launch| Ready::new(card, launch);
         let [turn, still, moved] = first(listed).map(String::from);
         let mix = |name| ready(Launch { name, ..shape.mix() });
         Ok(Kernels {
             turn: ready(Launch { name: turn, ..shape.turn() })?,
             mix: [mix(still)?, mix(moved)?],
             forward: ready(shape.forward())?,
-            head: (!shape.with_head()).then(|| ready(shape.head())).transpose()?,
+            head: Ready::head(card, shape)?,
             outer: ready(shape.outer())?,
             backward: ready(shape.backward())?,
             tick: card.kernel("tick")?,
@@ -69,29 +83,26 @@ impl Kernels {
 
     /// Its first kernels, which mix.
     fn mix(&self, card: &Card, task: &Task, at: u32, way: Way) -> Result<()> {
-        let go = |ready: &Ready| card.launch(&ready.kernel, [ready.blocks, 1], task, at);
         if !way.moved {
-            go(&self.turn)?;
+            self.turn.launch(card, task, at)?;
         }
-        go(&self.mix[usize::from(way.moved && task.common.scheme == TRACKING)])
+        self.mix[usize::from(way.moved && task.common.scheme == TRACKING)].launch(card, task, at)
     }
 
     /// d, h and s at the point of this task.
     fn evaluate(&self, card: &Card, task: &Task, later: u32) -> Result<()> {
         let at = later << 3;
-        for ready in [&self.turn, &self.mix[0]] {
-            card.launch(&ready.kernel, [ready.blocks, 1], task, at)?;
-        }
+        self.turn.launch(card, task, at)?;
+        self.mix[0].launch(card, task, at)?;
         self.oracle(card, task, at)
     }
 
     fn oracle(&self, card: &Card, task: &Task, at: u32) -> Result<()> {
-        let go = |ready: &Ready| card.launch(&ready.kernel, [ready.blocks, 1], task, at);
-        go(&self.forward)?;
+        self.forward.launch(card, task, at)?;
         if let Some(head) = &self.head {
-            go(head)?;
+            head.launch(card, task, at)?;
         }
-        card.beside(|| go(&self.outer), || go(&self.backward))
+        card.beside(|| self.outer.launch(card, task, at), || self.backward.launch(card, task, at))
     }
 }
 
@@ -240,16 +251,13 @@ struct Probe {
 
 impl Probe {
     fn new(card: &Card, shape: &Shape, task: Task) -> Result<Probe> {
-        let ready = |launch: Launch| -> Result<Ready> {
-            let kernel = card.wide_kernel(&launch.name, launch.threads, launch.shared)?;
-            Ok(Ready { kernel, blocks: launch.blocks as u32 })
-        };
+        let ready = |launch: Launch| Ready::new(card, launch);
         Ok(Probe {
             task,
             tops: ready(Launch { name: "tops".into(), ..shape.turn() })?,
             heads: ready(shape.heads_alone())?,
             forward: ready(shape.forward())?,
-            head: (!shape.with_head()).then(|| ready(shape.head())).transpose()?,
+            head: Ready::head(card, shape)?,
             outer: ready(shape.outer())?,
         })
     }
@@ -257,7 +265,7 @@ impl Probe {
     fn launch(&self, card: &Card, later: u32) -> Result<()> {
         let all = [&self.tops, &self.heads, &self.forward].into_iter().chain(&self.head);
         for ready in all.chain([&self.outer]) {
-            card.launch(&ready.kernel, [ready.blocks, 1], &self.task, later << 3)?;
+            ready.launch(card, &self.task, later << 3)?;
         }
         Ok(())
     }
@@ -357,18 +365,13 @@ pub fn take<T: Scalar>(
         width: shape.width,
         tiles: shape.tiles,
         steps_in: shape.steps_in,
-        steps_back: shape.steps_back,
         groups: shape.groups,
-        together: shape.together(),
-        end: ends(&ordered),
-        live: ends(&ordered)[1] - shape.pad,
         ..Task::default()
     };
-    task.common.picks = state.empty::<u32>(&card, rows)?;
+    prepare(&mut task, &card, &mut state, (&shape, noted), &plan.weights)?;
     task.common.table = state.copy(&card, &table(&plan, &shape, stored))?;
     // The host's copy is not needed any more.
     plan.table = Table::Numbers(Vec::new());
-    task.common.weights = state.copy(&card, &weights(&plan.weights))?;
     let factors = m * shape.tiles as usize * shape.step() as usize;
     task.factors = state.empty::<u8>(&card, factors * shape.steps_in as usize)?;
     task.errors = state.empty::<u8>(&card, factors * shape.steps_back as usize)?;
@@ -376,14 +379,8 @@ pub fn take<T: Scalar>(
     let kept = if shape.with_head() { 0 } else { rows };
     let halves = kept * (shape.deep * shape.terms) as usize;
     task.hidden = state.empty::<u16>(&card, halves)?;
-    task.shares = state.empty::<f32>(&card, m * shape.shares(noted))?;
-    task.heads = state.empty::<u32>(&card, m * shape.heads() * 4)?;
-    task.tops = state.empty::<f32>(&card, m * shape.parts() as usize * 2)?;
-    task.scales = state.empty::<f32>(&card, m * 8)?;
     if kept > 0 {
-        let ready = shape.ready();
-        let kernel = card.wide_kernel(&ready.name, ready.threads, ready.shared)?;
-        card.launch(&kernel, [ready.blocks as u32, 1], &task, 0)?;
+        Ready::new(&card, shape.ready())?.launch(&card, &task, 0)?;
     }
     let kernels = Kernels::new(&card, &shape, plan.list().is_some())?;
     if plan.list().is_some() {
@@ -480,9 +477,28 @@ fn padded(mut common: Common, pad: u32) -> Common {
     common.ordered(ORDER)
 }
 
-/// Where each minibatch ends among the rows of a node.
-fn ends(common: &Common) -> [u32; 5] {
-    std::array::from_fn(|batch| common.start[batch] + common.size[batch])
+/// Sets what differs between evaluations: where minibatches end, their weights, and the memory for their results.
+/// `noted`: whether the product with v in h is wanted.
+fn prepare<T: Scalar>(
+    task: &mut Task,
+    card: &Card,
+    state: &mut State<T>,
+    (shape, noted): (&Shape, bool),
+    by: &[T],
+) -> Result<()> {
+    let Common { start, size, drawn, m, .. } = task.common;
+    let m = m as usize;
+    task.end = std::array::from_fn(|batch| start[batch] + size[batch]);
+    task.live = task.end[1] - shape.pad;
+    task.steps_back = shape.steps_back;
+    task.together = shape.together();
+    task.common.picks = state.empty::<u32>(card, m * drawn as usize)?;
+    task.common.weights = state.copy(card, &weights(by))?;
+    task.shares = state.empty::<f32>(card, m * shape.shares(noted))?;
+    task.heads = state.empty::<u32>(card, m * shape.heads() * 4)?;
+    task.tops = state.empty::<f32>(card, m * shape.parts() as usize * 2)?;
+    task.scales = state.empty::<f32>(card, m * 8)?;
+    Ok(())
 }
 
 /// The task of a product that measures a curvature, with memory of its own; x is that of the task before.
@@ -493,7 +509,6 @@ fn probe_task<T: Scalar>(
     evaluated: &Evaluated<T>,
     finding: &Finding,
 ) -> Result<Task> {
-    let m = before.common.m as usize;
     let of = padded(evaluated.job.common, 0);
     let mut task = *before;
     let common = &mut task.common;
@@ -505,16 +520,7 @@ fn probe_task<T: Scalar>(
     (common.v, common.d) = (state.address(v, 0), state.address(d, 0));
     (common.h, common.hess) = (state.address(h, 0), 0);
     (common.found, common.awake) = (0, finding.state);
-    common.picks = state.empty::<u32>(card, m * of.drawn as usize)?;
-    common.weights = state.copy(card, &weights(&evaluated.weights))?;
-    task.shares = state.empty::<f32>(card, m * shape.shares(false))?;
-    task.heads = state.empty::<u32>(card, m * shape.heads() * 4)?;
-    task.tops = state.empty::<f32>(card, m * shape.parts() as usize * 2)?;
-    task.scales = state.empty::<f32>(card, m * 8)?;
-    task.steps_back = shape.steps_back;
-    task.together = shape.together();
-    task.end = ends(&of);
-    task.live = task.end[1];
+    prepare(&mut task, card, state, (shape, false), &evaluated.weights)?;
     Ok(task)
 }
 
