@@ -11,11 +11,13 @@ pub struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// How many there are.
+    #[inline]
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
     /// Whether there are none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
@@ -44,11 +46,14 @@ impl<'a> Rows<'a> {
 
 /// Calls `f(number of the first row, rows)` for consecutive rows of `values`, up to [`BLOCK`] at a
 /// time.
+#[inline]
 pub fn each_block<T>(values: &[T], cols: usize, mut f: impl FnMut(usize, &[&[T]])) {
     let mut block: [&[T]; BLOCK] = [&[]; BLOCK];
     for (b, values) in values.chunks(BLOCK * cols).enumerate() {
         let count = values.len() / cols;
-        block.iter_mut().zip(values.chunks_exact(cols)).for_each(|(slot, row)| *slot = row);
+        for (r, slot) in block[..count].iter_mut().enumerate() {
+            *slot = &values[r * cols..(r + 1) * cols];
+        }
         f(b * BLOCK, &block[..count]);
     }
 }

@@ -158,10 +158,12 @@ macro_rules! real {
         impl Real for $t {
             const BYTES: usize = size_of::<$t>();
 
+            #[inline]
             fn of(value: f64) -> Self {
                 value as $t
             }
 
+            #[inline]
             fn to_f64(self) -> f64 {
                 self as f64
             }
@@ -270,7 +272,8 @@ impl<T: Real, const N: usize, F: Fn(T, [T; N]) -> T> Loop for Update<'_, T, N, F
         for i in 0..tail.len() {
             new[i] = f(tail[i], each(|n| tails[n][i]));
         }
-        tail.copy_from_slice(&new[..tail.len()]);
+        // A call that takes `new`, as `copy_from_slice` is, would make the compiler compare addresses in the loop above.
+        tail.iter_mut().zip(new).for_each(|(last, new)| *last = new);
     }
 }
 
@@ -299,8 +302,7 @@ pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
             lanes[l] += a[l] * b[l];
         }
     }
-    let tail: T = a_tail.iter().zip(b_tail).map(|(&a, &b)| a * b).sum();
-    lanes.into_iter().sum::<T>() + tail
+    sum(lanes.into_iter()) + sum(a_tail.iter().zip(b_tail).map(|(&a, &b)| a * b))
 }
 
 /// The inner product in double precision, in the order of [`dot`].
@@ -314,8 +316,22 @@ pub fn wide_dot<T: Real>(a: &[T], b: &[T]) -> f64 {
             lanes[l] += a[l].to_f64() * b[l].to_f64();
         }
     }
-    let tail: f64 = a_tail.iter().zip(b_tail).map(|(&a, &b)| a.to_f64() * b.to_f64()).sum();
-    lanes.into_iter().sum::<f64>() + tail
+    let tail = a_tail.iter().zip(b_tail).map(|(&a, &b)| a.to_f64() * b.to_f64());
+    sum(lanes.into_iter()) + sum(tail)
+}
+
+/// The sum in index order: [`Iterator::sum`] that is always compiled into its caller.
+#[inline]
+pub fn sum<T: Real>(values: impl Iterator<Item = T>) -> T {
+    values.fold(-T::zero(), |sum, value| sum + value)
+}
+
+/// Whether two vectors are equal; eight entries at a time.
+pub fn equal<T: Real>(a: &[T], b: &[T]) -> bool {
+    let (a_head, a_tail) = a.as_chunks::<8>();
+    let (b_head, b_tail) = b.as_chunks::<8>();
+    let same = |(a, b): (&[T; 8], &[T; 8])| (0..8).fold(true, |same, l| same & (a[l] == b[l]));
+    a.len() == b.len() && a_head.iter().zip(b_head).all(same) && a_tail == b_tail
 }
 
 /// The Euclidean norm in double precision.

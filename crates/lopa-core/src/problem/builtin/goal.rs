@@ -70,6 +70,7 @@ impl<T: Real> Goals<T> {
     }
 
     /// What sample e is trained on.
+    #[inline]
     pub fn at(&self, e: usize) -> Goal<'_, T> {
         match self {
             Goals::Classes(classes) => Goal::Class(classes[e]),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::affine::{Affine, Rows, Table};
 use super::losses::Losses;
 use crate::math::random::Stream;
-use crate::math::real::{Real, update};
+use crate::math::real::{Real, equal, update};
 use crate::problem::predictor::{Layer, Then, rectify};
 use lopa_kernels::Level;
 
@@ -36,13 +36,15 @@ impl Activation {
         }
     }
 
-    /// φ'(z), from h = φ(z).
-    fn slope<T: Real>(self, h: T) -> T {
+    /// back ← φ'(z) back, from h = φ(z).
+    fn pull_back<T: Real>(self, back: &mut [T], h: &[T]) {
+        let one = T::one();
         match self {
-            Activation::Sigmoid => h * (T::one() - h),
-            Activation::Tanh => T::one() - h * h,
-            Activation::Relu if h > T::zero() => T::one(),
-            Activation::Relu => T::zero(),
+            Activation::Sigmoid => update(back, [h], |back, [h]| back * (h * (one - h))),
+            Activation::Tanh => update(back, [h], |back, [h]| back * (one - h * h)),
+            Activation::Relu => {
+                update(back, [h], |back, [h]| back * if h > T::zero() { one } else { T::zero() });
+            }
         }
     }
 }
@@ -146,7 +148,7 @@ impl Hidden {
             let start = end - shape.size();
             let here = &mut out[start..end];
             // δ = ∂/∂z_l = φ'(z_l) ∂/∂h_l
-            update(back, [layers.at(l)], |back, [h]| back * self.activation.slope(h));
+            self.activation.pull_back(back, layers.at(l));
             if l == 0 {
                 shape.add_gradient(rows, back, here);
             } else {
@@ -229,7 +231,7 @@ impl<T: Real> Pass<T> {
 
     fn pass(&mut self, hidden: &Hidden, rows: &impl Rows<T>, x: &[T], batch: &[u32]) {
         let again = self.batch == batch;
-        if !(again && self.x == x) {
+        if !(again && equal(&self.x, x)) {
             hidden.forward(rows, x, &mut self.layers);
             self.x.clear();
             // A copy of x costs as much as a small batch: make it only if the batch is used again.

@@ -17,7 +17,7 @@ use super::goal::Goal;
 use crate::choices;
 use crate::data::Target;
 use crate::error::{Error, Fault, Result};
-use crate::math::real::{Real, update};
+use crate::math::real::{Real, sum, update};
 use crate::problem::predictor::Then;
 
 choices! {
@@ -173,11 +173,11 @@ impl Loss {
             Loss::Logistic => softplus(if goal.class() == 0 { -z[0] } else { z[0] }),
             Loss::Softmax => {
                 let top = highest(z);
-                let sum: T = z.iter().map(|&z| (z - top).exp()).sum();
-                sum.ln() - (z[goal.class() as usize] - top)
+                sum(z.iter().map(|&z| (z - top).exp())).ln() - (z[goal.class() as usize] - top)
             }
             Loss::Squared => {
-                z.iter().zip(goal.numbers()).map(|(&z, &t)| half::<T>() * (z - t) * (z - t)).sum()
+                let one = |(&z, &t): (&T, &T)| half::<T>() * (z - t) * (z - t);
+                sum(z.iter().zip(goal.numbers()).map(one))
             }
             Loss::Huber(delta) => {
                 let delta = T::of(delta);
@@ -185,7 +185,7 @@ impl Loss {
                     far if far > delta => delta * (far - half::<T>() * delta),
                     near => half::<T>() * near * near,
                 };
-                z.iter().zip(goal.numbers()).map(one).sum()
+                sum(z.iter().zip(goal.numbers()).map(one))
             }
             // It is the only row at risk.
             Loss::Cox => T::zero(),
@@ -262,7 +262,7 @@ impl Loss {
                 let scores = scores.chunks_exact(width);
                 for (r, (p, a)) in scores.zip(tangents.chunks_exact_mut(width)).enumerate() {
                     let (_, weight) = each(r);
-                    let mean: T = p.iter().zip(&*a).map(|(&p, &a)| p * a).sum();
+                    let mean = sum(p.iter().zip(&*a).map(|(&p, &a)| p * a));
                     a.iter_mut().zip(p).for_each(|(a, &p)| *a = weight * p * (*a - mean));
                 }
             }
