@@ -106,14 +106,14 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// All of them, in the order above.
+    /// The counts as an array, in the order above.
     pub fn to_array(self) -> [u64; 7] {
         let Counts { grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, samples } =
             self;
         [grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, samples]
     }
 
-    /// From all of them, in the order above.
+    /// The counts from such an array.
     pub fn from_array(counts: [u64; 7]) -> Counts {
         let [grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, samples] = counts;
         Counts { grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, samples }

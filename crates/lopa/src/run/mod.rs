@@ -274,7 +274,7 @@ pub struct CameBack {
 }
 
 impl Outcome {
-    /// Whether it is that of this algorithm on this seed.
+    /// Whether it is the outcome of this algorithm on this seed.
     pub fn is_of(&self, algorithm: &str, seed: u64) -> bool {
         self.algorithm == algorithm && self.seed == seed
     }

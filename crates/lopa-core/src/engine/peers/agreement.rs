@@ -74,7 +74,7 @@ pub struct Statement {
 pub struct Judgement {
     /// The members that are gone, in order.
     pub gone: Vec<usize>,
-    /// Other nodes that ask to come back, and can, in order.
+    /// Other nodes that ask to come back and are able to, in order.
     pub asking: Vec<usize>,
 }
 
@@ -192,8 +192,8 @@ impl Statement {
         (flags < 64 && said.is_sound()).then_some(said)
     }
 
-    /// Whether its author can have come to it: it proposes in its own ballot only, and accepts in the one that it
-    /// follows.
+    /// Whether an honest author could have made it: an author proposes in its own ballot only, and accepts in the
+    /// ballot that it follows.
     fn is_sound(&self) -> bool {
         let Statement { author, promised, before, accepted, proposal, held, .. } = self;
         let own = proposal.is_none() || promised.is_some_and(|(_, owner)| owner == *author);
@@ -595,7 +595,7 @@ mod tests {
         assert!(!agreement.accepts(&both(1), ballot, &other, &asking), "it has no such state");
         agreement.runs = 0;
         assert!(!agreement.accepts(&both(1), ballot, &outcome, &asking), "no run is left");
-        // A member that lacks its state has it handed over again, from any position.
+        // A member that lacks its state receives it again, whatever its position.
         let mut agreement = among(3);
         let zero = Position { k: Some(0), ..START };
         (0..3).for_each(|author| agreement.hear(&follower(author, &[START, zero])));

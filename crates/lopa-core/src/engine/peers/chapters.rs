@@ -389,7 +389,7 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    /// Whether nothing has come of the ballot for long: longer for each member than for the one before it.
+    /// Whether the ballot has stood still for too long. Each member waits longer than the one before it.
     fn is_stale(&self) -> bool {
         let rank = self.chapters.agreement.members.iter().position(|&node| node == self.me);
         let intervals = PATIENCE + PER_MEMBER * rank.unwrap_or(0) as u32;
