@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use lopa::config::Source;
 use lopa::experiment::Experiment;
-use lopa::folder::{RunFolder, Status};
+use lopa::folder::complete;
 use lopa::run::Context;
 use lopa_paper::figures::experiments::{self as paper, Shown};
 use lopa_paper::reproduce::claims::Topic;
@@ -44,10 +44,7 @@ fn run(problem: &str, runs: &Path) -> PathBuf {
     let context =
         Context { pool: None, data_dir: runs.to_path_buf(), interrupt: &interrupt, probe: None };
     let data = experiment.load_data(&context).unwrap();
-    let mut folder = RunFolder::create(runs, &experiment, data.as_ref(), 1).unwrap();
-    experiment.run_on(data.as_ref(), &context, &mut folder, &mut ()).unwrap();
-    folder.finish(Status::Done).unwrap();
-    folder.path().to_path_buf()
+    complete(&experiment, data.as_ref(), (runs, 1), &context, &mut ()).unwrap().0
 }
 
 #[test]
