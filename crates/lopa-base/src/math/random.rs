@@ -4,9 +4,8 @@
 //! the engine, threads, other nodes or restarts, and a method that needs the same minibatch at two
 //! points uses the same address twice.
 
-use rand::SeedableRng;
-use rand::rand_core::Rng as _;
-use rand_chacha::ChaCha8Rng;
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng as _, SeedableRng};
 
 use super::portable::{cos, ln};
 
@@ -39,8 +38,18 @@ pub enum Purpose {
 }
 
 /// A stream of random numbers that can seek to any address.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Stream(ChaCha8Rng);
+
+impl Clone for Stream {
+    fn clone(&self) -> Stream {
+        let Stream(rng) = self;
+        let mut same = ChaCha8Rng::from_seed(rng.get_seed());
+        same.set_stream(rng.get_stream());
+        same.set_word_pos(rng.get_word_pos());
+        Stream(same)
+    }
+}
 
 impl Stream {
     /// The stream of a node (use 0 where the draw is common to all) for a purpose.

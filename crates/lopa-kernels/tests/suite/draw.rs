@@ -2,10 +2,9 @@
 
 use std::fmt::{Debug, Display};
 
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng as _, SeedableRng};
 use lopa_kernels::{Csr, Lanes, Level};
-use rand::SeedableRng;
-use rand::rand_core::Rng as _;
-use rand_chacha::ChaCha8Rng;
 
 /// f32 or f64.
 pub trait Scalar: Lanes<Self> + Copy + Debug + Display {

@@ -130,3 +130,15 @@ fn zeros_and_nan_are_chosen_by_a_rule() {
     check::<f32>();
     check::<f64>();
 }
+
+#[test]
+fn a_copy_of_a_stream_goes_on_alike() {
+    for (at, words) in [(0, 0), (3, 1), (1 << 31, 63), (7, 64), (9, 1000)] {
+        let mut stream = Stream::new(5, Purpose::Tuning, 2);
+        stream.seek(at, 11);
+        (0..words).for_each(|_| _ = stream.word());
+        let mut copy = stream.clone();
+        let next = |stream: &mut Stream| [(); 200].map(|()| stream.bits());
+        assert_eq!(next(&mut copy), next(&mut stream), "after {words} words from {at}");
+    }
+}
