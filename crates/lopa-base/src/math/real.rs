@@ -320,7 +320,7 @@ pub fn wide_dot<T: Real>(a: &[T], b: &[T]) -> f64 {
     sum(lanes.into_iter()) + sum(tail)
 }
 
-/// The sum in index order: [`Iterator::sum`] that is always compiled into its caller.
+/// The sum in index order, as [`Iterator::sum`] forms it, but small enough to be inlined across units.
 #[inline]
 pub fn sum<T: Real>(values: impl Iterator<Item = T>) -> T {
     values.fold(-T::zero(), |sum, value| sum + value)
