@@ -2,9 +2,7 @@
 
 #pragma once
 
-#include <cuda_fp16.h>
-
-#include "common.cuh"
+#include "instructions.cuh"
 
 // A byte with a zero byte above it is the half-precision number byte * 2^-24: no conversion is needed. x is
 // multiplied by SCALE, so that the lower half of its bits is no smaller than that.
@@ -38,51 +36,12 @@ __device__ __forceinline__ void words(u32 (&o)[16], const u32 *seed, u32 node, u
 
 // ---------------------------------------------------------------- instructions
 
-__device__ __forceinline__ u32 shared(const void *p) { return (u32)__cvta_generic_to_shared(p); }
-__device__ __forceinline__ void copy16(u32 to, const void *from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(from) : "memory");
-}
-__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
-template <int N> __device__ __forceinline__ void copied() { asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory"); }
-__device__ __forceinline__ void matrices(u32 (&r)[4], u32 a) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(a));
-}
-__device__ __forceinline__ void transposed(u32 (&r)[4], u32 a) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(a));
-}
 __device__ __forceinline__ void store_transposed(u32 a, const u32 (&r)[4]) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};\n"
                  ::"r"(a), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
 }
-__device__ __forceinline__ void mma(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
 __device__ __forceinline__ void barrier(int id, int n) { asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(n) : "memory"); }
 
-// a and b as two halves each, 22 bits together.
-__device__ __forceinline__ void split(float a, float b, u32 &high, u32 &low) {
-    __half2 h = __floats2half2_rn(a, b);
-    float2 f = __half22float2(h);
-    __half2 l = __floats2half2_rn(a - f.x, b - f.y);
-    high = *reinterpret_cast<u32 *>(&h);
-    low = *reinterpret_cast<u32 *>(&l);
-}
-
-// 2^a and 1 / a without the cases of numbers below 2^-126, for which the compiler's own have branches: those become 0.
-__device__ __forceinline__ float power(float a) {
-    float b;
-    asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(b) : "f"(a));
-    return b;
-}
-__device__ __forceinline__ float inverse(float a) {
-    float b;
-    asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(b) : "f"(a));
-    return b;
-}
 __device__ __forceinline__ float exponential(float z) { return power(z * 1.44269504f); }
 
 // The activation of z, from z times `exponent`.
@@ -103,14 +62,6 @@ __device__ __forceinline__ u64 descriptor(u32 address) {
 }
 
 // ---------------------------------------------------------------- numbers
-
-// The largest power of two that times `bound` is below 2^e.
-__device__ __forceinline__ float power_below(float bound, int e) {
-    if (!(bound > 0.0f)) return 1.0f;
-    int exponent = (int)((__float_as_uint(bound) >> 23) & 255) - 126;
-    exponent = max(-100, min(100, e - exponent));
-    return __uint_as_float((u32)(exponent + 127) << 23);
-}
 
 __device__ __forceinline__ float quad_max(float v) {
     v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));

@@ -4,53 +4,89 @@
 
 #include "job.cuh"
 
-// own + sum of w_ij (message_j - own), in the order of the row
-template <class T, class M>
-__device__ T mixed(const Job<T> &job, u32 i, T own, M message) {
-    T sum = own;
-    for (u32 at = job.links[i]; at < job.links[i + 1]; at++)
-        sum = sum + job.w[at] * (message(job.linked[at]) - own);
-    return sum;
+// How many entries a thread of `move` mixes at once: fewer waits, and what is said of a neighbour is read once.
+enum { SOME = 4 };
+
+// own + sum of w_ij (message_j - own), in the order of the row, for some entries.
+template <int TOGETHER, class T, class M>
+__device__ void mixed(const Job<T> &job, u32 i, const T (&own)[TOGETHER], T (&sum)[TOGETHER], M message) {
+#pragma unroll
+    for (int e = 0; e < TOGETHER; e++) sum[e] = own[e];
+    for (u32 at = __ldg(job.links + i); at < __ldg(job.links + i + 1); at++) {
+        const u32 j = __ldg(job.linked + at);
+        const T w = __ldg(job.w + at);
+        T their[TOGETHER];
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++) their[e] = message(j, e);
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++) sum[e] = sum[e] + w * (their[e] - own[e]);
+    }
 }
 
-// Entry j of x, y and z of node i.
-template <class T> __device__ void mix(const Job<T> &job, u32 now, const T *steps, u32 i, u32 j) {
-    T alpha = *steps_of(job, i, steps), gamma = steps[3], tau = steps[4];
+// Some entries of x, y and z of node i: j, and those after it that are `apart`.
+template <int TOGETHER, class T> __device__ void mix(const Job<T> &job, u32 now, const T *steps, u32 i, u32 j, u32 apart) {
+    constexpr u32 LINKS = TOGETHER == 1 ? 4 : 2; // neighbours at a time
+    const T alpha = *steps_of(job, i, steps), gamma = steps[3], tau = steps[4];
     const T *x = job.x[now], *y = job.y[now];
-    usize n = job.n, at = i * n + j;
-    T own = x[at], own_y = y[at], s = job.s[at];
-    if (job.scheme == SOBA) {
-        job.x[1 - now][at] = mixed(job, i, own - alpha * own_y, [&](u32 k) {
-            return x[k * n + j] - (job.found ? *steps_of(job, k, steps) : alpha) * y[k * n + j];
-        });
-        job.y[1 - now][at] = (T(1) - gamma) * own_y + gamma * s;
-        return;
+    const usize n = job.n;
+    u32 place[TOGETHER];
+    bool there[TOGETHER];
+    T own[TOGETHER], own_y[TOGETHER], s[TOGETHER], z[TOGETHER], wx[TOGETHER], wy[TOGETHER];
+#pragma unroll
+    for (int e = 0; e < TOGETHER; e++) {
+        there[e] = j + e * apart < job.n;
+        place[e] = there[e] ? j + e * apart : j;
+        const usize at = i * n + place[e];
+        own[e] = x[at], own_y[e] = y[at], s[e] = job.s[at];
+        z[e] = job.scheme == SOBA ? T(0) : job.z[at];
     }
-    T z = job.z[at], average = s + (T(1) - gamma) * (z - s);
-    T wx = own, wy = own_y;
-    if (job.scheme == TRACKING) {
-        u32 last = __ldg(job.links + i + 1);
-        // Both at once and four neighbours at a time: fewer waits.
-        for (u32 link = __ldg(job.links + i); link < last; link += 4) {
-            T w[4], their[4], their_y[4];
+    if (job.scheme == SOBA) {
+        T moved[TOGETHER];
 #pragma unroll
-            for (u32 e = 0; e < 4; e++) if (link + e < last) {
-                usize there = __ldg(job.linked + link + e) * n + j;
-                w[e] = __ldg(job.w + link + e), their[e] = x[there], their_y[e] = y[there];
+        for (int e = 0; e < TOGETHER; e++) moved[e] = own[e] - alpha * own_y[e];
+        mixed(job, i, moved, wx, [&](u32 k, int e) {
+            return x[k * n + place[e]] - (job.found ? *steps_of(job, k, steps) : alpha) * y[k * n + place[e]];
+        });
+    } else if (job.scheme == TRACKING) {
+        // Both at once: fewer waits.
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++) wx[e] = own[e], wy[e] = own_y[e];
+        const u32 last = __ldg(job.links + i + 1);
+        for (u32 link = __ldg(job.links + i); link < last; link += LINKS) {
+            T w[LINKS], their[LINKS][TOGETHER], their_y[LINKS][TOGETHER];
+#pragma unroll
+            for (u32 l = 0; l < LINKS; l++) if (link + l < last) {
+                const usize first = __ldg(job.linked + link + l) * n;
+                w[l] = __ldg(job.w + link + l);
+#pragma unroll
+                for (int e = 0; e < TOGETHER; e++) their[l][e] = x[first + place[e]], their_y[l][e] = y[first + place[e]];
             }
 #pragma unroll
-            for (u32 e = 0; e < 4; e++) if (link + e < last) {
-                wx = wx + w[e] * (their[e] - own);
-                wy = wy + w[e] * (their_y[e] - own_y);
-            }
+            for (u32 l = 0; l < LINKS; l++) if (link + l < last)
+#pragma unroll
+                for (int e = 0; e < TOGETHER; e++) {
+                    wx[e] = wx[e] + w[l] * (their[l][e] - own[e]);
+                    wy[e] = wy[e] + w[l] * (their_y[l][e] - own_y[e]);
+                }
         }
     } else if (job.scheme == LOCAL) {
-        wx = mixed(job, i, own, [&](u32 k) { return x[k * n + j]; });
+        mixed(job, i, own, wx, [&](u32 k, int e) { return x[k * n + place[e]]; });
     }
-    job.x[1 - now][at] = job.scheme == ALONE ? own - tau * alpha * own_y
-                                             : (T(1) - tau) * own + tau * (wx - alpha * own_y);
-    job.y[1 - now][at] = job.scheme == TRACKING ? wy + average - z : average;
-    job.z[at] = average;
+#pragma unroll
+    for (int e = 0; e < TOGETHER; e++) {
+        if (!there[e]) continue;
+        const usize at = i * n + place[e];
+        if (job.scheme == SOBA) {
+            job.x[1 - now][at] = wx[e];
+            job.y[1 - now][at] = (T(1) - gamma) * own_y[e] + gamma * s[e];
+            continue;
+        }
+        const T average = s[e] + (T(1) - gamma) * (z[e] - s[e]);
+        job.x[1 - now][at] = job.scheme == ALONE ? own[e] - tau * alpha * own_y[e]
+                                                 : (T(1) - tau) * own[e] + tau * (wx[e] - alpha * own_y[e]);
+        job.y[1 - now][at] = job.scheme == TRACKING ? wy[e] + average - z[e] : average;
+        job.z[at] = average;
+    }
 }
 
 __device__ u32 turned(u32 a, int bits) { return a << bits | a >> (32 - bits); }
@@ -94,7 +130,7 @@ template <class T> __device__ void draw(const Job<T> &job, u32 k, u32 i, u32 b, 
     u32 batch = 0;
     while (batch < 4 && b >= job.block[batch + 1]) batch++;
     b -= job.block[batch];
-    u32 side = batch >= SIGMA1, first = job.own[side][i], count = job.own[side][i + 1] - first;
+    u32 side = job.side[batch], first = job.own[side][i], count = job.own[side][i + 1] - first;
     u32 word[16];
     words(job.seed, job.first + i, k + 1, (job.slot[batch] << 20) + b, word);
     u32 most = job.size[batch] - b * 16;
@@ -109,13 +145,16 @@ template <class T> __device__ void draw(const Job<T> &job, u32 k, u32 i, u32 b, 
         if (t < most) picks[job.start[batch] + b * 16 + t] = word[t];
 }
 
-// Blocks that draw, one thread for sixteen samples.
+// Blocks that draw, one thread for sixteen samples; what is known of a node's numbers is not known any more.
 template <class T> __device__ usize drawers(const Job<T> &job) { return (usize(job.m) * job.blocks + blockDim.x - 1) / blockDim.x; }
 
 template <class T> __device__ void draw(const Job<T> &job, u32 at) {
     usize entry = usize(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (entry < usize(job.m) * job.blocks && !asleep(job, entry / job.blocks))
-        draw(job, job.clock[0] + at / 2, entry / job.blocks, entry % job.blocks, job.picks + entry / job.blocks * job.drawn);
+    const u32 i = entry / job.blocks, block = entry % job.blocks;
+    if (entry >= usize(job.m) * job.blocks || asleep(job, i)) return;
+    if (block == 0)
+        for (u32 j = 0; j < job.many; j++) job.tops[usize(i) * job.many + j] = 0;
+    draw(job, job.clock[0] + at / 2, i, block, job.picks + usize(i) * job.drawn);
 }
 
 // The first blocks draw, which takes longest, others move theta and v, and the rest x.
@@ -130,6 +169,6 @@ template <class T> __device__ void move(const Job<T> &job, u32 at) {
         return;
     }
     block -= turners;
-    u32 chunks = (job.n + width - 1) / width, j = block % chunks * width + threadIdx.x;
-    if (j < job.n) mix(job, at % 2, steps(job, at), block / chunks, j);
+    const u32 each = width * SOME, chunks = (job.n + each - 1) / each, j = block % chunks * each + threadIdx.x;
+    if (j < job.n) mix<SOME>(job, at % 2, steps(job, at), block / chunks, j, width);
 }

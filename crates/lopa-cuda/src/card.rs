@@ -7,16 +7,19 @@ use lopa::error::Result;
 use crate::choice::{Can, Choice, choose};
 use crate::driver::{Card, Graph, Kernel, THREADS};
 use crate::job::{Address, Common, Job, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, Scalar};
-use crate::kernels::ptx;
+use crate::kernels;
 use crate::plan::{Evaluated, Kind, Plan, Table, X, Y, refused};
 use crate::post::Post;
 use crate::run::{Among, Launches, MANY, Plain, Run, State, Sums, blocks};
 use crate::steps::{FINDERS, Finding, findings};
-use crate::{general, tensor};
+use crate::{general, layers, tensor};
 
 /// The most shared memory, in bytes, of a block that computes a whole node with one class; every
 /// card has this much.
 const NEAR: usize = 48 << 10;
+
+/// How many entries of x a thread mixes: see kernels/move.cuh.
+const SOME: u64 = 4;
 
 /// One block computes a whole node from this many nodes on; with one class, also up to this many
 /// features.
@@ -71,12 +74,7 @@ impl<U: Scalar> Launches for Divided<U> {
         among: Option<Among>,
     ) -> Result<usize> {
         let (steps, now) = (&self.iterations.steps[self.now], self.now);
-        let go = |steps: &[Step<U>]| -> Result<()> {
-            steps.iter().try_for_each(|step| match step {
-                Step::Launch(launch) => launch.go(card, launch.at(0, now)),
-                Step::Post(_) => Ok(()),
-            })
-        };
+        let go = |steps: &[Step<U>]| steps.iter().try_for_each(|step| step.go(card, 0, now));
         match among {
             Some(mut among) if self.listed => {
                 for step in steps {
@@ -113,6 +111,7 @@ impl<U: Scalar> Launches for Divided<U> {
 /// Takes over a run: on tensor cores where they support it, else with plain kernels.
 pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     let can = |card: &Card, plan: &Plan<T>| Can {
+        layers: layers::can(plan, card.capability),
         general: general::should(plan, card.capability),
         tensor: tensor::should(plan, card.capability),
     };
@@ -120,7 +119,8 @@ pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     match choice {
         Choice::Tensor => tensor::take(card, plan, program.nodes),
         Choice::General => general::take(card, plan, program.nodes),
-        Choice::Plain => take(card, plan, program.nodes),
+        Choice::Layers => take(card, plan, program.nodes, true),
+        Choice::Plain => take(card, plan, program.nodes, false),
     }
 }
 
@@ -132,14 +132,26 @@ fn found<T: Scalar>(program: &Program<T>) -> Result<(Card, Plan<T>)> {
 /// Takes over a run with plain kernels.
 pub fn open_plain<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     let (card, plan, _) = choose(&program, found(&program), |_, _| Can::default())?;
-    take(card, plan, program.nodes)
+    take(card, plan, program.nodes, false)
+}
+
+/// Takes over a run with the kernels of any model on tensor cores wherever they support it.
+pub fn open_layers<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
+    let can = |card: &Card, plan: &Plan<T>| Can {
+        layers: layers::can(plan, card.capability),
+        ..Can::default()
+    };
+    match choose(&program, found(&program), can)? {
+        (card, plan, Choice::Layers) => take(card, plan, program.nodes, true),
+        _ => Err(refused("what tensor cores do not serve")),
+    }
 }
 
 /// Takes over a run on tensor cores wherever they support it.
 pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     let can = |card: &Card, plan: &Plan<T>| Can {
-        general: false,
         tensor: tensor::can(plan) && card.capability[0] == 9,
+        ..Can::default()
     };
     match choose(&program, found(&program), can)? {
         (card, plan, Choice::Tensor) => tensor::take(card, plan, program.nodes),
@@ -151,7 +163,7 @@ pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T
 pub fn open_general<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     let can = |card: &Card, plan: &Plan<T>| Can {
         general: general::can(plan) && card.capability[0] == 9,
-        tensor: false,
+        ..Can::default()
     };
     match choose(&program, found(&program), can)? {
         (card, plan, Choice::General) => general::take(card, plan, program.nodes),
@@ -170,6 +182,7 @@ struct Launch<T: Scalar> {
 
 enum Parameters<T: Scalar> {
     Job(Box<Job<T>>),
+    Product(Box<layers::Product>),
     Sums(Sums),
     Finding(Box<Finding>),
 }
@@ -177,8 +190,24 @@ enum Parameters<T: Scalar> {
 /// A step of an iteration.
 enum Step<T: Scalar> {
     Launch(Launch<T>),
+    /// Beside the rest of an evaluation.
+    Beside(Launch<T>, Vec<Step<T>>),
     /// The exchange with this number.
     Post(usize),
+}
+
+impl<T: Scalar> Step<T> {
+    /// Launches it, but for exchanges, for the iteration that is `later` iterations after the clock, from buffer `now` on.
+    fn go(&self, card: &Card, later: usize, now: usize) -> Result<()> {
+        match self {
+            Step::Launch(launch) => launch.go(card, launch.at(later, now)),
+            Step::Beside(launch, rest) => card.beside(
+                || launch.go(card, launch.at(later, now)),
+                || rest.iter().try_for_each(|step| step.go(card, later, now)),
+            ),
+            Step::Post(_) => Ok(()),
+        }
+    }
 }
 
 /// The steps of an iteration from either buffer on, and the kernel that ends it.
@@ -198,11 +227,7 @@ impl<T: Scalar> Iterations<T> {
         card.record(|| {
             for later in 0..count {
                 let now = (first + later) % 2;
-                for step in &self.steps[now] {
-                    if let Step::Launch(launch) = step {
-                        launch.go(card, launch.at(later, now))?;
-                    }
-                }
+                self.steps[now].iter().try_for_each(|step| step.go(card, later, now))?;
             }
             self.tick(card, count as u32)
         })
@@ -218,18 +243,24 @@ impl<T: Scalar> Launch<T> {
     fn go(&self, card: &Card, at: u32) -> Result<()> {
         match &self.of {
             Parameters::Job(job) => card.launch(&self.kernel, [self.blocks, 1], &**job, at),
+            Parameters::Product(of) => card.launch(&self.kernel, [self.blocks, 1], &**of, at),
             Parameters::Sums(sums) => card.launch(&self.kernel, [self.blocks, 1], sums, at),
             Parameters::Finding(of) => card.launch(&self.kernel, [self.blocks, 1], &**of, at),
         }
     }
 }
 
-/// With plain kernels.
+/// With plain kernels, or (`cores`) those of src/layers for evaluations.
 fn take<T: Scalar>(
     mut card: Card,
     mut plan: Plan<T>,
     nodes: &[Node<T>],
+    cores: bool,
 ) -> Result<Box<dyn DeviceRun<T>>> {
+    if cores {
+        layers::order(&mut plan);
+    }
+    let all = if cores { kernels::layers(plan.terms) } else { kernels::ptx() };
     let named = |name: &str| format!("{name}_{}", T::END);
     let [sizes, tick, update, carry, find] =
         ["sizes", "tick", "update", "carry", "find"].map(named);
@@ -237,10 +268,10 @@ fn take<T: Scalar>(
     names.extend(plan.list().map(|_| update.clone()));
     names.extend(plan.finds.iter().map(|_| find.clone()));
     for evaluated in &plan.evaluations {
-        let wanted = kernels(&card, &plan, &evaluated.job, Way::of(&plan, evaluated));
+        let wanted = wanted(&card, &plan, &evaluated.job, Way::of(&plan, evaluated), cores);
         names.extend(wanted.into_iter().map(|wanted| wanted.name));
     }
-    card.translate(&ptx(), &names)?;
+    card.translate(&all, &names)?;
     let flips: Vec<bool> = (0..plan.arrays.len())
         .map(|at| plan.list().map_or(at == Y || at == X, |list| list.flips(at)))
         .collect();
@@ -249,6 +280,7 @@ fn take<T: Scalar>(
     let graph = (&plan.links[..], &plan.linked[..], &plan.w[..]);
     let common = state.common(&card, &plan, graph, plan.job.common)?;
     let table = match &plan.table {
+        _ if cores => layers::copy(&card, &mut state, &plan)?,
         Table::Bytes(bytes) => state.copy(&card, &spaced(bytes, &plan.job, 0))?,
         Table::Numbers(values) => state.copy(&card, &spaced(values, &plan.job, T::zero()))?,
     };
@@ -267,21 +299,33 @@ fn take<T: Scalar>(
     let jobs: Vec<Job<T>> = plan
         .evaluations
         .iter()
-        .map(|evaluated| evaluation(&card, &mut state, &shared, &plan.units, evaluated))
+        .map(|evaluated| evaluation(&card, &mut state, &plan, &shared, evaluated, cores))
         .collect::<Result<_>>()?;
     // The host's copy is not needed any more.
     plan.table = Table::Numbers(Vec::new());
     plan.coefficients = Default::default();
     let launches = |job: &Job<T>, way: Way| -> Result<Vec<Step<T>>> {
-        let wanted = kernels(&card, &plan, job, way);
-        let launch = |wanted: Wanted| -> Result<Step<T>> {
-            let Wanted { name, threads, shared, blocks: count, after, layer } = wanted;
+        let wanted = wanted(&card, &plan, job, way, cores);
+        let launch = |wanted: Wanted| -> Result<(Launch<T>, bool)> {
+            let Wanted { name, threads, shared, blocks: count, after, layer, product, beside } =
+                wanted;
             let kernel = card.wide_kernel(&name, threads, shared)?;
-            let of = Parameters::Job(Box::new(job.layer(&plan.units, layer)));
-            Ok(Step::Launch(Launch { kernel, blocks: blocks(count)?, after, of }))
+            let of = match product {
+                Some(product) => Parameters::Product(product),
+                None => Parameters::Job(Box::new(job.layer(&plan.units, layer))),
+            };
+            Ok((Launch { kernel, blocks: blocks(count)?, after, of }, beside))
         };
         // Of an evaluation without samples there are no blocks.
-        wanted.into_iter().filter(|wanted| wanted.blocks > 0).map(launch).collect()
+        let some = wanted.into_iter().filter(|wanted| wanted.blocks > 0);
+        let all: Vec<_> = some.map(launch).collect::<Result<_>>()?;
+        Ok(all.into_iter().rfold(Vec::new(), |mut rest, (launch, beside)| {
+            if beside {
+                return vec![Step::Beside(launch, rest)];
+            }
+            rest.insert(0, Step::Launch(launch));
+            rest
+        }))
     };
     let mut posts = state.posts(&card, &plan, &carry)?;
     let steps = match plan.list() {
@@ -361,9 +405,10 @@ fn take<T: Scalar>(
 fn evaluation<T: Scalar>(
     card: &Card,
     state: &mut State<T>,
+    plan: &Plan<T>,
     shared: &Job<T>,
-    units: &[u32],
     evaluated: &Evaluated<T>,
+    cores: bool,
 ) -> Result<Job<T>> {
     let of = &evaluated.job;
     let rows = |each: u32| of.m as usize * each as usize;
@@ -376,10 +421,15 @@ fn evaluation<T: Scalar>(
     }
     job.picks = state.empty::<u32>(card, rows(of.drawn))?;
     job.weights = state.copy(card, &evaluated.weights)?;
-    let units = units.iter().sum::<u32>();
+    if cores {
+        layers::place(card, state, plan, &mut job)?;
+        return Ok(job);
+    }
+    let units = plan.units.iter().sum::<u32>();
+    let back = of.size[4] + of.size[2];
     job.hidden = state.empty::<T>(card, rows(of.drawn * units))?;
     job.slopes = state.empty::<T>(card, rows(of.drawn * across(of.classes)))?;
-    job.errors = state.empty::<T>(card, rows((of.size[4] + of.size[2]) * units))?;
+    job.errors = state.empty::<T>(card, rows(back * units))?;
     Ok(job)
 }
 
@@ -424,7 +474,8 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Option<Wanted> {
     };
     let name = format!("whole{}_{most}", form(job));
     let (shared, blocks) = (near as u32, u64::from(m));
-    Some(Wanted { name, threads, shared, blocks, after: false, layer: 0 })
+    let (after, layer, product, beside) = (false, 0, None, false);
+    Some(Wanted { name, threads, shared, blocks, after, layer, product, beside })
 }
 
 /// The distance between the slopes of one row and the next.
@@ -457,6 +508,10 @@ struct Wanted {
     after: bool,
     /// The hidden layer that it computes.
     layer: usize,
+    /// Its parameters, if they are not those of that layer.
+    product: Option<Box<layers::Product>>,
+    /// Whether the later kernels of the evaluation need not wait for it.
+    beside: bool,
 }
 
 /// The kernels of a linear model where a node has many blocks.
@@ -485,6 +540,8 @@ fn linear<T: Scalar>(card: &Card, job: &Job<T>, with_s: bool) -> Vec<Wanted> {
         blocks,
         after: true,
         layer: 0,
+        product: None,
+        beside: false,
     };
     let rows = xi1 + xi2 + crossed + sigma1;
     let mut all = vec![
@@ -527,7 +584,13 @@ impl Way {
 }
 
 /// The kernels of an iteration or of an evaluation, in order.
-fn kernels<T: Scalar>(card: &Card, plan: &Plan<T>, job: &Job<T>, way: Way) -> Vec<Wanted> {
+fn wanted<T: Scalar>(
+    card: &Card,
+    plan: &Plan<T>,
+    job: &Job<T>,
+    way: Way,
+    cores: bool,
+) -> Vec<Wanted> {
     let [m, n, p, drawn] = [job.m, job.n, job.p, job.drawn].map(u64::from);
     let [outputs, blocks] = [job.outputs, job.blocks].map(u64::from);
     let threads = u64::from(THREADS);
@@ -537,7 +600,8 @@ fn kernels<T: Scalar>(card: &Card, plan: &Plan<T>, job: &Job<T>, way: Way) -> Ve
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
     let plain = |name: &str, blocks: u64| {
         let (name, after) = (name.to_string(), name != "move");
-        Wanted { name, threads: THREADS, shared: 0, blocks, after, layer: 0 }
+        let (threads, shared, layer, product, beside) = (THREADS, 0, 0, None, false);
+        Wanted { name, threads, shared, blocks, after, layer, product, beside }
     };
     let moves = way == Way::Whole;
     let whole = match plan.kind {
@@ -548,10 +612,21 @@ fn kernels<T: Scalar>(card: &Card, plan: &Plan<T>, job: &Job<T>, way: Way) -> Ve
     let mut all = match whole {
         Some(whole) => vec![whole],
         None if !moves => vec![plain("draw", flat(m * blocks))],
-        None => vec![plain("move", flat(m * blocks) + flat(m * p) + m * flat(n))],
+        None => {
+            let mixers = m * n.div_ceil(threads * SOME);
+            vec![plain("move", flat(m * blocks) + flat(m * p) + mixers)]
+        }
     };
     match plan.kind {
         _ if alone => {}
+        Kind::Layers if cores => {
+            let of = layers::kernels(plan, job, way != Way::Probe, card.near);
+            all.extend(of.into_iter().map(|layers::Wanted { launch, product, beside }| {
+                let layers::Launch { name, threads, shared, blocks } = launch;
+                let (after, layer) = (true, 0);
+                Wanted { name, threads, shared, blocks, after, layer, product, beside }
+            }));
+        }
         Kind::Layers => {
             let of = |layer: usize, name: &str, blocks: &dyn Fn(u64, u64) -> u64| {
                 let Common { features, units, .. } = job.layer(&plan.units, layer).common;

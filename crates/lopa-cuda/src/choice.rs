@@ -12,6 +12,7 @@ use crate::plan::Plan;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
     Plain,
+    Layers,
     General,
     Tensor,
 }
@@ -19,6 +20,7 @@ pub enum Choice {
 /// What a process can use besides plain kernels.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Can {
+    pub layers: bool,
     pub general: bool,
     pub tensor: bool,
 }
@@ -32,23 +34,25 @@ pub fn choose<T: Real, C>(
 ) -> Result<(C, Plan<T>, Choice)> {
     let facts = found.as_ref().map(|(card, plan)| {
         let can = can(card, plan);
-        let top = if can.general { general::top(plan) } else { 0.0 };
+        let top = if can.general || can.layers { general::top(plan) } else { 0.0 };
         let sizes: Vec<_> = plan.evaluations.iter().map(|evaluated| evaluated.job.size).collect();
         let same = format!(
             "lopa {}, kernels {:08x}, minibatches {sizes:?}",
             env!("CARGO_PKG_VERSION"),
             mark()
         );
-        Facts { same, own: vec![f64::from(can.general), f64::from(can.tensor), f64::from(top)] }
+        let own = [can.layers, can.general, can.tensor].map(f64::from);
+        Facts { same, own: own.into_iter().chain([f64::from(top)]).collect() }
     });
     let all = program.company.agree(facts.as_ref().map_err(|error| *error))?;
     let (card, mut plan) = found?;
     let own = |at: usize| all.iter().map(move |own| own.get(at).copied().unwrap_or(0.0));
-    plan.top = own(2).fold(0.0, f64::max) as f32;
-    let choice = match [0, 1].map(|at| own(at).all(|can| can > 0.0)) {
-        [_, true] => Choice::Tensor,
-        [true, false] => Choice::General,
-        [false, false] => Choice::Plain,
+    plan.top = own(3).fold(0.0, f64::max) as f32;
+    let choice = match [0, 1, 2].map(|at| own(at).all(|can| can > 0.0)) {
+        [_, _, true] => Choice::Tensor,
+        [_, true, false] => Choice::General,
+        [true, false, false] => Choice::Layers,
+        [false, false, false] => Choice::Plain,
     };
     Ok((card, plan, choice))
 }

@@ -69,7 +69,7 @@ fn found<T: Exponential>(program: &Program<T>) -> Result<((), Plan<T>)> {
 
 /// Takes over a run on tensor cores wherever they support it.
 pub fn open_tensor<T: Exponential>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
-    let can = |_: &(), plan: &Plan<T>| Can { general: false, tensor: tensor::can(plan) };
+    let can = |_: &(), plan: &Plan<T>| Can { tensor: tensor::can(plan), ..Can::default() };
     match choose(&program, found(&program), can)? {
         (_, plan, Choice::Tensor) => tensor::emulated(plan, program.nodes),
         _ => Err(refused("what tensor cores do not serve")),
@@ -78,7 +78,7 @@ pub fn open_tensor<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device
 
 /// Takes over a run with the kernels of any shape wherever they support it.
 pub fn open_general<T: Exponential>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
-    let can = |_: &(), plan: &Plan<T>| Can { general: general::can(plan), tensor: false };
+    let can = |_: &(), plan: &Plan<T>| Can { general: general::can(plan), ..Can::default() };
     match choose(&program, found(&program), can)? {
         (_, plan, Choice::General) => general::emulated(plan, program.nodes),
         _ => Err(refused("what tensor cores do not serve")),

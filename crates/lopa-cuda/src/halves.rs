@@ -2,11 +2,19 @@
 
 /// The nearest number in half precision.
 pub fn half(a: f32) -> f32 {
-    // Below 2^-14 the last bit is 2^-24; numbers beyond 65 504 do not occur or are not finite.
-    let exponent = ((a.to_bits() >> 23) & 255) as i32 - 127;
-    let last = 2f64.powi(exponent.clamp(-14, 15) - 10);
-    let near = ((f64::from(a) / last).round_ties_even() * last) as f32;
-    if near.abs() > 65_504.0 { f32::INFINITY.copysign(near) } else { near }
+    // Below 2^-14 the last bit is 2^-24, as it is of numbers from 1/2 to 1.
+    let size = a.abs();
+    if size < 2f32.powi(-14) {
+        return ((size + 0.5) - 0.5).copysign(a);
+    }
+    let bits = a.to_bits();
+    let near = f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff);
+    // Numbers beyond 65 504 do not occur or are not finite.
+    match near.abs() {
+        _ if a.is_nan() => a,
+        size if size > 65_504.0 => f32::INFINITY.copysign(a),
+        _ => near,
+    }
 }
 
 /// The bits of a number that half precision has.

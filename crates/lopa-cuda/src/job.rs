@@ -105,6 +105,9 @@ pub struct Job<T: Real> {
     pub targets: Address,
     pub below: Address,
     pub pulled: Address,
+    pub heads: Address,
+    pub layers: Address,
+    pub tops: Address,
     pub group: Address,
     pub groups: Address,
     pub unit: T,
@@ -114,6 +117,8 @@ pub struct Job<T: Real> {
     pub per: u32,
     pub bias: u32,
     pub offset: u32,
+    pub many: u32,
+    pub hidden_layers: u32,
 }
 
 /// What hidden units compute, as `tanh` of [`Common`].

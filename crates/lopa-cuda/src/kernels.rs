@@ -5,12 +5,18 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 
 const ANY: &[u8] = include_bytes!("../kernels/lopa.ptx.gz");
+const LAYERS: &[u8] = include_bytes!("../kernels/layers.ptx.gz");
 const TENSOR: &[u8] = include_bytes!("../kernels/tensor.cubin.gz");
 const GENERAL: &[u8] = include_bytes!("../kernels/general.cubin.gz");
 
 /// The kernels for any card.
 pub fn ptx() -> String {
     text(ANY)
+}
+
+/// The kernels of `representation` for tensor cores of any card that has them, with so many halves of each number.
+pub fn layers(terms: u32) -> String {
+    text(LAYERS).replace("TERMS", &terms.to_string())
 }
 
 /// The kernels of small shapes for Hopper cards, which the driver need not translate.
@@ -29,7 +35,8 @@ pub fn mark() -> u32 {
     let of = |packed: &[u8]| {
         packed.last_chunk::<8>().map_or(0, |[a, b, c, d, ..]| u32::from_le_bytes([*a, *b, *c, *d]))
     };
-    [ANY, TENSOR, GENERAL].into_iter().fold(0, |mark: u32, packed| mark.rotate_left(1) ^ of(packed))
+    let all = [ANY, LAYERS, TENSOR, GENERAL].into_iter();
+    all.fold(0, |mark: u32, packed| mark.rotate_left(1) ^ of(packed))
 }
 
 /// The text without the kernels that are not named: the driver translates all that it is given.
@@ -80,7 +87,7 @@ fn code(packed: &[u8]) -> (String, Vec<u8>) {
 pub mod tests {
     use sha2::{Digest, Sha256};
 
-    use super::{GENERAL, TENSOR, code, only, ptx, text};
+    use super::{GENERAL, TENSOR, code, layers, only, ptx, text};
 
     /// The kernels of small shapes, before they were translated.
     pub fn tensor_ptx() -> String {
@@ -102,33 +109,51 @@ pub mod tests {
     #[test]
     fn kernels_are_made_from_the_source() {
         let common: &[u8] = include_bytes!("../kernels/common.cuh");
+        let instructions: &[u8] = include_bytes!("../kernels/instructions.cuh");
         let cores: &[u8] = include_bytes!("../kernels/cores.cuh");
         let steps: &[u8] = include_bytes!("../kernels/steps.cuh");
+        let job: &[u8] = include_bytes!("../kernels/job.cuh");
+        let moves: &[u8] = include_bytes!("../kernels/move.cuh");
+        let losses: &[u8] = include_bytes!("../kernels/losses.cuh");
+        let of_cores: [&[u8]; 7] = [
+            include_bytes!("../kernels/layers.cu"),
+            common,
+            instructions,
+            job,
+            moves,
+            losses,
+            steps,
+        ];
         let any: [&[u8]; 9] = [
             include_bytes!("../kernels/lopa.cu"),
             common,
-            include_bytes!("../kernels/job.cuh"),
-            include_bytes!("../kernels/move.cuh"),
-            include_bytes!("../kernels/losses.cuh"),
+            job,
+            moves,
+            losses,
             include_bytes!("../kernels/layer.cuh"),
             include_bytes!("../kernels/linear.cuh"),
             include_bytes!("../kernels/quadratic.cuh"),
             steps,
         ];
-        let tensor: [&[u8]; 5] = [
+        let tensor: [&[u8]; 6] = [
             include_bytes!("../kernels/tensor.cu"),
             common,
+            instructions,
             cores,
             include_bytes!("../kernels/tensor.cuh"),
             include_bytes!("../kernels/cluster.cuh"),
         ];
-        let general: [&[u8]; 4] = [include_bytes!("../kernels/general.cu"), common, cores, steps];
+        let general: [&[u8]; 5] =
+            [include_bytes!("../kernels/general.cu"), common, instructions, cores, steps];
         let of_any = "lopa.cu common.cuh job.cuh move.cuh losses.cuh layer.cuh linear.cuh \
                       quadratic.cuh steps.cuh";
-        let of_tensor = "tensor.cu common.cuh cores.cuh tensor.cuh cluster.cuh";
-        let of_general = "general.cu common.cuh cores.cuh steps.cuh";
-        let all: [(String, &str, &[&[u8]]); 3] = [
+        let of_tensor = "tensor.cu common.cuh instructions.cuh cores.cuh tensor.cuh cluster.cuh";
+        let of_general = "general.cu common.cuh instructions.cuh cores.cuh steps.cuh";
+        let of_layers =
+            "layers.cu common.cuh instructions.cuh job.cuh move.cuh losses.cuh steps.cuh";
+        let all: [(String, &str, &[&[u8]]); 4] = [
             (ptx(), of_any, &any),
+            (layers(2), of_layers, &of_cores),
             (tensor_ptx(), of_tensor, &tensor),
             (general_ptx(), of_general, &general),
         ];
@@ -142,7 +167,7 @@ pub mod tests {
     /// Every kernel can be had alone, and all of them are the whole text.
     #[test]
     fn kernels_are_taken_by_name() {
-        for all in [ptx(), tensor_ptx(), general_ptx()] {
+        for all in [ptx(), layers(1), tensor_ptx(), general_ptx()] {
             let entries = all.lines().filter_map(|line| line.strip_prefix(".visible .entry "));
             let names: Vec<String> =
                 entries.map(|entry| entry.split('(').next().unwrap().to_string()).collect();

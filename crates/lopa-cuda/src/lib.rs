@@ -2,9 +2,10 @@
 //!
 //! [`cuda`] is the device that `device = "cuda"` names in experiment files. The driver is loaded
 //! when a run begins; building and linking need no part of CUDA. kernels/lopa.cu works for every shape
-//! on every card: it is shipped as PTX, of which the driver translates the kernels that a run needs. On
-//! Hopper cards, kernels/general.cu uses the tensor cores for `representation`, and kernels/tensor.cu does
-//! for those small shapes that src/tensor/mod.rs names: both are shipped as the code of these cards.
+//! on every card, kernels/layers.cu for `representation` on the tensor cores of any card from sm_80 on: both are shipped as
+//! PTX, of which the driver translates the kernels that a run needs. On Hopper cards, kernels/general.cu is faster for
+//! classifiers with one hidden layer, and kernels/tensor.cu for those small shapes that src/tensor/mod.rs names: both are
+//! shipped as the code of these cards.
 //!
 //! The feature `emulate`, for tests, adds devices that do the same on the processor, with every
 //! sum in the same order (except within a tensor core): tests compare them with the library's own
@@ -21,6 +22,7 @@ mod general;
 mod halves;
 mod job;
 mod kernels;
+mod layers;
 mod plan;
 mod post;
 mod run;
@@ -38,6 +40,7 @@ pub fn devices() -> Vec<Entry<Device>> {
         plain(),
         tensor(),
         general(),
+        layers(),
         #[cfg(feature = "emulate")]
         emulated(),
         #[cfg(feature = "emulate")]
@@ -69,6 +72,12 @@ pub fn tensor() -> Entry<Device> {
 pub fn general() -> Entry<Device> {
     let device = Device::new(card::open_general::<f32>, card::open_general::<f64>, describe);
     device_entry("general", "the tensor cores of a graphics card, as for any shape", device)
+}
+
+/// The same with the kernels for any model on tensor cores, also where others are faster.
+pub fn layers() -> Entry<Device> {
+    let device = Device::new(card::open_layers::<f32>, card::open_layers::<f64>, describe);
+    device_entry("layers", "the tensor cores of a graphics card, as for any model", device)
 }
 
 /// The name of the card of the process with this number among those of the machine; the error names the missing part.

@@ -13,7 +13,7 @@ use crate::plan::{Evaluated, Plan};
 
 #[cfg(feature = "emulate")]
 pub use emulate::take as emulated;
-pub use layout::top;
+pub use layout::{features, top};
 pub use run::take;
 use shape::Shape;
 
@@ -22,7 +22,7 @@ const UNITS: u32 = 512;
 const CLASSES: u32 = 64;
 
 /// The minibatches in the order of a node's rows: ξ₁, ξ₂, ς₁, ς₂, ξ₃.
-const ORDER: [usize; 5] = [0, 1, 3, 4, 2];
+pub const ORDER: [usize; 5] = [0, 1, 3, 4, 2];
 
 /// Whether the kernels support this: f32, at most 512 units and 64 classes, minibatches that are
 /// not empty and whose rows fit, algorithms that evaluate d, h and s together.

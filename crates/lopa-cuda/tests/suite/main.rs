@@ -7,6 +7,7 @@ mod golden;
 mod images;
 mod methods;
 mod processes;
+mod processor;
 mod refuse;
 mod shapes;
 mod steps;

@@ -285,6 +285,23 @@ fn kernels_agree_with_the_processor_in_200_drawn_models() {
     }
 }
 
+/// Of which those that run on tensor cores have other kernels than above.
+#[test]
+fn tensor_cores_agree_with_the_processor_in_200_drawn_models() {
+    if card() {
+        draws(&ALL, "cuda", any_model);
+    }
+}
+
+/// The same shapes as the kernels for one layer, so that both are compared with the processor.
+#[test]
+fn kernels_of_any_model_agree_with_the_processor_in_200_drawn_shapes() {
+    if card() {
+        draws(&ALL, "layers", drawn);
+        rounded_draws(&SMALL, "layers");
+    }
+}
+
 /// Every variable, to the bit.
 #[test]
 fn a_card_and_its_emulation_have_the_same_bits_in_200_drawn_models() {
@@ -295,5 +312,20 @@ fn a_card_and_its_emulation_have_the_same_bits_in_200_drawn_models() {
         let Case { text, data, sets, .. } = any_model(&SMALL, seed);
         let sets: Vec<&str> = data.iter().chain(&sets).map(String::as_str).collect();
         same_bits(&text, &sets);
+    });
+}
+
+/// The kernels of layers.cu in small shapes: one layer of any size, in tf32 as well, and any model.
+pub fn layers() {
+    draws(&SMALL, "layers", drawn);
+    rounded_draws(&SMALL, "layers");
+    let models = (0..700).map(|seed| any_model(&SMALL, seed)).filter(|case| {
+        case.text.contains("representation") && case.sets.contains(&"run.precision=f32".into())
+    });
+    let models: Vec<Case> = models.collect();
+    assert!(models.len() > 100);
+    models.into_par_iter().for_each(|Case { text, data, sets, .. }| {
+        let sets: Vec<&str> = data.iter().chain(&sets).map(String::as_str).collect();
+        compare(&text, &sets, "layers");
     });
 }

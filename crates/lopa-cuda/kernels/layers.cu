@@ -1,0 +1,594 @@
+// One iteration of every node of `representation` in f32 on the tensor cores of any card from sm_80 on: any number of hidden
+// layers, biases or none, any activation, any loss.
+//
+//   move, draw, update, find, tick, carry, sizes    as in lopa.cu
+//   halves     theta and v, and x
+//   forward    inputs of a layer times its weights: activations
+//   head       the last of them times theta and v: scores; from these slopes of the losses
+//   outer      activations, transposed, times slopes: d and h
+//   errors     slopes times theta and v, or errors of the layer above times its weights, both times the activation's slope
+//   backward   inputs of a layer, transposed, times its errors: s
+//
+// Tensor cores multiply halves (11 bits) and add in f32. A number is multiplied by a power of two, so that none of its kind at
+// a node is above 2^14, and split into two halves, high and low, of 22 bits together; the product of two low ones is left out:
+// three products in place of one, and results almost in f32. Bytes are one half. With `run.precision = "tf32"` high halves are
+// all. Every sum has a fixed order, but for that within a tensor core.
+//
+// The power of two must be known before numbers are: it follows from the largest entries of the factors. A bound that is far
+// above the largest number costs nothing up to 2^12, since halves have bits down to 2^-24.
+//
+// Minibatches are in the order xi1, xi2, sigma1 (the front), sigma2, xi3 (the back). Theta and v are the even and the odd
+// columns of a matrix, and slopes of the back are those that they are multiplied by; slopes of the front have columns of their
+// own. Rows of matrices of halves have 32 high ones,
+// then 32 low ones, alternately, and zeros after the last number, with one half up to a multiple of 64; an activation after the last unit is 1, for the bias.
+//
+// `make` compiles this file into layers.ptx.gz.
+
+#include "instructions.cuh"
+#include "losses.cuh"
+#include "move.cuh"
+#include "steps.cuh"
+
+// What is known of each node's numbers, `many` words, which `draw` clears; src/layers/mod.rs has the same. Tops are the largest,
+// as the bits of a number; what a matrix of halves was multiplied by ends in BY. Those of a layer come after the first LAYERS.
+enum { HEAD_TOP, HEAD_BY, TARGET_TOP, SLOPE_TOP, SLOPE_BY, LAYERS };
+
+// Products of all nodes; src/layers/product.rs has the same fields in the same order. In up to three parts, each with
+// factors and results of its own. Lengths are in bytes.
+struct Product {
+    const u8 *left, *right;   // rows of halves, or of bytes
+    const u32 *picks;         // the numbers of the rows of `left`, if they are not one after the other
+    u8 *to[3];                // numbers, or halves
+    const u8 *with[3];        // activations whose slopes are wanted; theta or v
+    const float *left_by, *right_by; // what factors of each node were multiplied by; none: `left_is`, `right_is`
+    float *to_by;             // the same of results
+    const float *with_by;
+    const u32 *samples, *labels;     // of the losses: those of the rows; as in `Job`
+    const float *targets, *weights;
+    const u32 *target_top;
+    const u32 *left_top, *right_top; // where `to_by` follows from them: the largest of factors; none: `left_most`
+    u32 *to_top;              // where that of results is wanted
+    const u32 *awake;
+    usize right_node, to_node, with_node; // from one node to the next
+    usize right_first[3];     // where the second factor of a part begins
+    u32 parts, down, across, deep[3]; // results; terms of a sum
+    u32 each, first[3];       // rows of a node in `left` (or in `picks`), and the first that is used
+    u32 left_row, right_row, to_row, with_row; // from one row to the next
+    u32 even;                 // numbers of results are at multiples of sixteen bytes in fours
+    u32 stages;               // those that there is room for, 3 or 6
+    u32 start[5], loss;
+    u32 activation, bias, many; // bias: the row of the second factor after the last is added
+    float unit, ridge;        // what sums of bytes are multiplied by
+    float left_is, right_is, left_most, delta;
+};
+
+extern __shared__ __align__(16) u8 room[];
+
+__device__ __forceinline__ bool both_halves() { return halves() == 2; }
+
+// What x is multiplied by.
+#define WEIGHTS 64.0f
+
+// What numbers up to `bound` are multiplied by; so that the inverse of a product of two is a number.
+__device__ __forceinline__ float scale(float bound) { return fminf(fmaxf(power_below(bound, 14), 0x1p-50f), 0x1p60f); }
+__device__ __forceinline__ float top_of(const u32 *top, usize at) { return __uint_as_float(top[at]); }
+
+// Terms that are added at a time: two halves of them, or twice as many.
+__device__ __forceinline__ u32 depth() { return both_halves() ? 32 : 64; }
+// Where the high half of a column is in a row; and from there to the low one.
+enum { BEHIND = 64 };
+__device__ __forceinline__ u32 place_of(u32 column) { return both_halves() ? column / 32 * 128 + column % 32 * 2 : column * 2; }
+// Bytes of a row.
+__device__ __forceinline__ u32 row_of(u32 columns) { return (columns + depth() - 1) / depth() * 128; }
+
+// Eight numbers.
+struct Eight { float at[8]; };
+__device__ __forceinline__ Eight eight(const u8 *from, float by) {
+    const uint4 high = *(const uint4 *)from, low = both_halves() ? *(const uint4 *)(from + BEHIND) : make_uint4(0, 0, 0, 0);
+    Eight o;
+    const u32 h[4] = {high.x, high.y, high.z, high.w}, l[4] = {low.x, low.y, low.z, low.w};
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const float2 a = __half22float2(*(const __half2 *)&h[e]), b = __half22float2(*(const __half2 *)&l[e]);
+        o.at[2 * e] = (a.x + b.x) * by, o.at[2 * e + 1] = (a.y + b.y) * by;
+    }
+    return o;
+}
+__device__ __forceinline__ void keep(u8 *to, const Eight &from, float by) {
+    u32 h[4], l[4];
+#pragma unroll
+    for (int e = 0; e < 4; e++) split(from.at[2 * e] * by, from.at[2 * e + 1] * by, h[e], l[e]);
+    *(uint4 *)to = make_uint4(h[0], h[1], h[2], h[3]);
+    if (both_halves()) *(uint4 *)(to + BEHIND) = make_uint4(l[0], l[1], l[2], l[3]);
+}
+__device__ __forceinline__ void keep(u8 *to, float from, float by) {
+    const __half high = __float2half_rn(from * by);
+    *(__half *)to = high;
+    if (both_halves()) *(__half *)(to + BEHIND) = __float2half_rn(from * by - __half2float(high));
+}
+// Two neighbours.
+__device__ __forceinline__ void keep(u8 *to, float a, float b, float by) {
+    u32 high, low;
+    split(a * by, b * by, high, low);
+    *(u32 *)to = high;
+    if (both_halves()) *(u32 *)(to + BEHIND) = low;
+}
+__device__ __forceinline__ u32 bits_of(float value) { return __float_as_uint(fabsf(value)); }
+
+__device__ __forceinline__ float active(float z, u32 kind) {
+    if (kind == RELU) return z < 0.0f ? 0.0f : z;
+    const float a = inverse(1.0f + power(z * (kind == TANH ? 2.88539008f : -1.44269504f)));
+    return kind == TANH ? fmaf(a, -2.0f, 1.0f) : a;
+}
+
+// What becomes of sums: activations, slopes of losses, errors, d and h, s.
+enum { ACTIVATES, LOSES, SLOPES, REGULARISES, SCALES };
+
+// A warp has 32 rows of results and all columns of its block, WIDTH. Of a stage there are two slabs of 32 terms: their high and
+// their low halves, or 64 terms.
+template <int END_, bool BYTES_, int WARPS_, int WIDTH_> struct Tile {
+    static constexpr int END = END_, WARPS = WARPS_, WIDTH = WIDTH_;
+    static constexpr bool BYTES = BYTES_, DOWN = END >= REGULARISES, TURNED = END == SLOPES, HALVES = END == ACTIVATES || TURNED;
+    // DOWN: the rows of `left` are terms. TURNED: those of `right` are columns.
+    static constexpr int ROWS = 32 * WARPS, THREADS = 32 * WARPS, K = 32, TILES = WIDTH / 8, SIZE = BYTES ? 1 : 2;
+    // Bytes of a row of `left` and of one of `right` in shared memory: rows of neighbours are in different banks.
+    static constexpr int LEFT = DOWN ? ROWS * SIZE + 16 : BYTES ? 48 : 80, RIGHT = TURNED ? 80 : WIDTH == 104 ? 208 : WIDTH * 2 + 16;
+    // Of a slab.
+    static constexpr int A = (DOWN ? K : ROWS) * LEFT, B = (TURNED ? WIDTH : K) * RIGHT;
+    // Sixteen bytes are a piece. Those of a row of `left`, and those that a thread copies; the same of `right`. Threads
+    // with an even number copy the first slab.
+    static constexpr int PIECES = (DOWN ? ROWS : K) * SIZE / 16, OWN = (DOWN ? K : ROWS) * PIECES / THREADS;
+    static constexpr int BESIDE = (TURNED ? K : WIDTH) / 8, ALL = (TURNED ? WIDTH : K) * BESIDE, SOME = (2 * ALL + THREADS - 1) / THREADS;
+    static constexpr int APART = WIDTH % 32 == 8 ? WIDTH : WIDTH + 8; // of sums
+    static constexpr int BLOCKS = (WIDTH > 64 ? 2 : WIDTH == 64 ? 3 : 4) * 4 / WARPS;
+};
+
+// From scores of 32 rows, and those along v, to what d, h and errors are sums of: of a row of xi1 and sigma2 slopes, of sigma1
+// their negative, of xi2 the curvature along v; of xi3 the negative of both. Four lanes have a row, each every fourth class.
+template <class C> __device__ __forceinline__ void losses(const Product &job, u32 i, u32 row0, const float *sums) {
+    const u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, classes = job.across / 2;
+    const usize of_node = usize(i) * job.many;
+    // How large scores are at most, then slopes and curvatures.
+    const float bound = float(job.deep[0]) * (job.left_top ? top_of(job.left_top, of_node) : job.left_most) * top_of(job.right_top, of_node);
+    const float most = job.loss == SQUARED ? bound + top_of(job.target_top, of_node) : job.loss == HUBER ? job.delta : 1.0f;
+    float weights[5], heaviest = 0.0f;
+#pragma unroll
+    for (u32 b = 0; b < 5; b++) {
+        weights[b] = __ldg(job.weights + i * 5 + b);
+        if (job.start[b] < (b == 4 ? job.down : job.start[b + 1])) heaviest = fmaxf(heaviest, weights[b]);
+    }
+    const float by = scale(heaviest * fmaxf(most, 2.0f * bound));
+    if (row0 == 0 && lane == 0) job.to_by[of_node] = by;
+    u8 *const to = job.to[0] + usize(i) * job.to_node;
+    auto largest = [](float v) {
+        v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
+        return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
+    };
+    auto total = [](float v) {
+        v += __shfl_xor_sync(~0u, v, 1);
+        return v + __shfl_xor_sync(~0u, v, 2);
+    };
+    u32 top = 0;
+#pragma unroll 1
+    for (int e = 0; e < 4; e++) {
+        const u32 row = row0 + 8 * e + g;
+        const bool there = row < job.down;
+        enum { OF_XI1, OF_XI2, OF_SIGMA1, OF_SIGMA2, OF_XI3 };
+        u32 batch = 0;
+        float weight = weights[0];
+#pragma unroll
+        for (u32 b = 1; b < 5; b++)
+            if (row >= job.start[b]) batch = b, weight = weights[b];
+        const u32 pick = there ? __ldg(job.samples + usize(i) * job.down + row) : 0, label = there && job.loss <= LOGISTIC ? __ldg(job.labels + pick) : 0;
+        float z[C::TILES], a[C::TILES], q[C::TILES], curved[C::TILES];
+        auto in = [&](int n) { return 4 * n + t < classes; };
+#pragma unroll
+        for (int n = 0; n < C::TILES; n++) { // what this lane has left there
+            const float2 both = *(const float2 *)(sums + (8 * e + g) * C::APART + 8 * n + 2 * t);
+            z[n] = both.x, a[n] = both.y;
+        }
+        if (job.loss == SOFTMAX) {
+            float top = __int_as_float(0xff800000), all = 0.0f, mean = 0.0f;
+#pragma unroll
+            for (int n = 0; n < C::TILES; n++) top = in(n) ? fmaxf(top, z[n]) : top;
+            top = largest(top);
+#pragma unroll
+            for (int n = 0; n < C::TILES; n++) z[n] = in(n) ? power((z[n] - top) * 1.44269504f) : 0.0f, all += z[n];
+            const float part = inverse(total(all));
+#pragma unroll
+            for (int n = 0; n < C::TILES; n++) z[n] *= part, mean = in(n) ? fmaf(z[n], a[n], mean) : mean;
+            mean = total(mean);
+#pragma unroll
+            for (int n = 0; n < C::TILES; n++) {
+                q[n] = weight * (4 * n + t == label ? z[n] - 1.0f : z[n]);
+                curved[n] = weight * z[n] * (a[n] - mean);
+            }
+        } else
+#pragma unroll
+            for (int n = 0; n < C::TILES; n++) {
+                if (job.loss == LOGISTIC) {
+                    const float sign = label == 0 ? -1.0f : 1.0f, part = sigmoid(-fabsf(z[n]));
+                    q[n] = sigmoid(sign * z[n]) * (sign * weight);
+                    curved[n] = a[n] * (weight * part * (1.0f - part));
+                } else {
+                    const float off = z[n] - (there && in(n) ? __ldg(job.targets + usize(pick) * classes + 4 * n + t) : 0.0f);
+                    const bool far = job.loss == HUBER && fabsf(off) > job.delta;
+                    q[n] = weight * (far ? copysignf(job.delta, off) : off);
+                    curved[n] = a[n] * (far ? 0.0f : weight);
+                }
+            }
+        u8 *const into = to + usize(row) * job.to_row;
+#pragma unroll
+        for (int n = 0; n < C::TILES; n++) {
+            if (!there || !in(n)) continue;
+            const u32 c = 4 * n + t;
+            top = max(top, max(bits_of(q[n]), bits_of(curved[n])));
+            const float first = batch == OF_XI2 ? curved[n] : batch == OF_XI3 ? -curved[n] : batch == OF_SIGMA1 ? -q[n] : q[n];
+            if (batch <= OF_SIGMA1) keep(into + place_of(c), first, by);
+            else keep(into + place_of(2 * c), first, batch == OF_XI3 ? -q[n] : 0.0f, by);
+        }
+    }
+    top = __reduce_max_sync(~0u, top);
+    if (lane == 0) atomicMax(job.to_top + of_node, top);
+}
+
+template <class C> __device__ __forceinline__ void product(const Product &job) {
+    constexpr bool BYTES = C::BYTES, DOWN = C::DOWN, TURNED = C::TURNED;
+    const u32 down = (job.down + C::ROWS - 1) / C::ROWS, across = (job.across + C::WIDTH - 1) / C::WIDTH, tiles = down * across;
+    const u32 part = blockIdx.x / tiles % job.parts, i = blockIdx.x / tiles / job.parts;
+    if (job.awake && !(job.awake[i] & 1)) return;
+    const u32 row0 = blockIdx.x % tiles % down * C::ROWS, column0 = blockIdx.x % tiles / down * C::WIDTH;
+    const u32 tid = threadIdx.x, lane = tid % 32, g = lane / 4, t = lane % 4, row_w = tid / 32 * 32, deep = job.deep[part];
+    const u32 base = shared(room);
+    const bool both = both_halves();
+    const bool one_slab = BYTES && both; // of `left`
+    const u32 SLAB = one_slab ? C::B : C::A + C::B, stage = C::A + C::B + SLAB, depth = ::depth(); // SLAB: to the second
+    const usize of_node = usize(i) * job.many;
+
+    // What this thread copies of `left`: rows from its own on, `step` apart.
+    const usize before = usize(i) * job.each + job.first[part];
+    const u32 slab = one_slab ? 0 : tid % 2, left_tid = one_slab ? tid : tid / 2, step = C::THREADS / C::PIECES / (one_slab ? 1 : 2);
+    const u32 own = left_tid / C::PIECES, piece = left_tid % C::PIECES, later_left = both ? 0 : 32 * slab; // terms
+    constexpr int MOST = 2 * C::OWN;
+    auto number = [&](u32 r, u32 end) {
+        const usize at = before + min(r, end - 1);
+        return found(job.picks, at);
+    };
+    const u8 *rows[DOWN ? 1 : MOST];
+    u32 next[DOWN ? MOST : 1];
+    const u32 side = row0 * C::SIZE + piece * 16; // DOWN: in the row, of bytes or of high halves alone
+    const bool inside = side < (!BYTES && both ? job.left_row / 2 : job.left_row);
+    auto mine = [&](int j) { return !one_slab || j < C::OWN; };
+    if constexpr (DOWN) {
+        rows[0] = job.left + (BYTES ? side : place_of(side / 2) + (both ? slab * BEHIND : 0));
+#pragma unroll
+        for (int j = 0; j < MOST; j++) next[j] = deep && mine(j) ? number(own + j * step + later_left, deep) : 0;
+    } else {
+#pragma unroll
+        for (int j = 0; j < MOST; j++)
+            if (mine(j)) rows[j] = job.left + usize(number(row0 + own + j * step, job.down)) * job.left_row + slab * (BYTES ? 32 : 64) + piece * 16;
+    }
+    // What it copies of `right`.
+    const u8 *right = job.right + usize(i) * job.right_node + job.right_first[part];
+    const u8 *const bias = right + usize(deep) * job.right_row;
+    const u32 right_slab = tid % 2, later_right = both ? 0 : 32 * right_slab;
+    right += TURNED ? usize(column0) * job.right_row + right_slab * 64 : later_right * job.right_row + (both ? right_slab * BEHIND : 0);
+    u32 from[C::SOME], into[C::SOME], line[C::SOME];
+#pragma unroll
+    for (int j = 0; j < C::SOME; j++) {
+        const u32 at = tid / 2 + j * (C::THREADS / 2), l = at / C::BESIDE, p = at % C::BESIDE * 8;
+        from[j] = l * job.right_row + (TURNED ? p * 2 : place_of(column0 + p)), into[j] = C::A + l * C::RIGHT + p * 2 + right_slab * SLAB;
+        // What is compared with the terms that are left: the first of the piece, or none.
+        if (TURNED) line[j] = column0 + l < job.across ? later_right + p : ~0u;
+        else line[j] = column0 + p < job.across ? later_right + l : ~0u;
+    }
+    const u32 count = (deep + depth - 1) / depth, last = base + job.stages * stage;
+    u32 slot = base, left_terms = deep; // not copied yet
+    auto load = [&](u32 k) {
+        if (k < count) {
+#pragma unroll
+            for (int j = 0; j < MOST; j++) {
+                if (!mine(j)) continue;
+                const u32 to = slot + (own + j * step) * C::LEFT + piece * 16 + slab * SLAB;
+                if constexpr (DOWN) copy16(to, rows[0] + usize(next[j]) * job.left_row, own + j * step + later_left < left_terms && inside ? 16 : 0, true);
+                else {
+                    copy16(to, rows[j], BYTES && k * depth + slab * 32 + piece * 16 >= job.left_row ? 0 : 16, true);
+                    rows[j] += BYTES ? depth : 128;
+                }
+            }
+#pragma unroll
+            for (int j = 0; j < C::SOME; j++)
+                copy16(slot + into[j], right + from[j], line[j] < left_terms ? 16 : 0, tid / 2 + j * (C::THREADS / 2) < C::ALL);
+            right += TURNED ? 128 : usize(depth) * job.right_row;
+            left_terms -= min(left_terms, depth);
+            if constexpr (DOWN)
+#pragma unroll
+                for (int j = 0; j < MOST; j++) next[j] = left_terms && mine(j) ? number((k + 1) * depth + own + j * step + later_left, deep) : 0;
+            slot = slot + stage == last ? base : slot + stage;
+        }
+        commit();
+    };
+
+    float sum[2][C::TILES][4] = {};
+    // Where a lane's row is of matrices of 8 by 8 in the first factor, and in the second. A lane reads four bytes of a row at
+    // once: of sixteen terms, place 2t + e (e < 2) is 4t + e, place 8 + 2t + e is 4t + 2 + e.
+    const u32 place = lane % 8, later = lane / 8 % 2;
+    const u32 at_a = DOWN ? (place + lane / 16 * 8) * C::LEFT + (row_w + later * 8) * 2 : (row_w + lane % 16) * C::LEFT + lane / 16 * 16;
+    const u32 term = BYTES && !DOWN ? place / 2 * 4 + place % 2 + later * 2 : place + later * 8;
+    const u32 at_b = TURNED ? (place + lane / 16 * 8) * C::RIGHT + later * 16 : term * C::RIGHT + lane / 16 * 16;
+    auto second = [&](auto &b, u32 from) {
+        if (TURNED) matrices(b, from);
+        else transposed(b, from);
+    };
+    auto first = [&](u32 (&a)[2][4], u32 from, u32 s) {
+#pragma unroll
+        for (int w = 0; w < 2; w++) {
+            if (DOWN) transposed(a[w], from + at_a + 16 * s * C::LEFT + 32 * w);
+            else matrices(a[w], from + at_a + 16 * w * C::LEFT + 32 * s);
+        }
+    };
+    auto products = [&](u32 stage, u32 s) {
+        const u32 b_ = stage + C::A + at_b + (TURNED ? 32 * s : 16 * s * C::RIGHT);
+        u32 high[2][4], low[2][4];
+        if constexpr (BYTES && DOWN) { // four rows of results in a word
+            const u8 *const p0 = room + (stage - base) + (16 * s + 2 * t) * C::LEFT + row_w + 4 * g;
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const u8 *const p = p0 + 8 * h * C::LEFT;
+                const u32 u = *(const u32 *)p, v = *(const u32 *)(p + C::LEFT), p01 = __byte_perm(u, v, 0x5140), p23 = __byte_perm(u, v, 0x7362);
+                high[0][2 * h] = __byte_perm(p01, 0, 0x4140), high[0][2 * h + 1] = __byte_perm(p01, 0, 0x4342);
+                high[1][2 * h] = __byte_perm(p23, 0, 0x4140), high[1][2 * h + 1] = __byte_perm(p23, 0, 0x4342);
+            }
+        } else if constexpr (BYTES) {
+            const u8 *const p = room + (stage - base) + (row_w + g) * C::LEFT + 16 * s + 4 * t;
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const u32 four = *(const u32 *)(p + 8 * e * C::LEFT);
+                high[e / 2][e % 2] = __byte_perm(four, 0, 0x4140), high[e / 2][e % 2 + 2] = __byte_perm(four, 0, 0x4342);
+            }
+        } else {
+            first(high, stage, s);
+            if (both) first(low, stage + SLAB, s);
+        }
+#pragma unroll
+        for (int n = 0; n < C::TILES; n += 2) { // products that wait for each other are apart
+            const u32 from = b_ + (TURNED ? n * 8 * C::RIGHT : n * 16);
+            u32 b[4], rest[4];
+            auto multiply = [&](const u32 (&a)[2][4], const u32 (&b)[4]) {
+#pragma unroll
+                for (int q = 0; q < 2; q++)
+                    if (n + q < C::TILES)
+#pragma unroll
+                        for (int w = 0; w < 2; w++) mma(sum[w][n + q], a[w], b[2 * q], b[2 * q + 1]);
+            };
+            auto get = [&](u32 (&b)[4], u32 from) {
+                if (n + 1 < C::TILES) second(b, from);
+                else second(*(u32(*)[2])b, from);
+            };
+            get(b, from);
+            if (both) {
+                get(rest, from + SLAB);
+                if (!BYTES) multiply(low, b);
+                multiply(high, rest);
+            }
+            multiply(high, b);
+        }
+    };
+    for (u32 k = 0; k + 1 < job.stages; k++) load(k);
+    u32 use = base;
+#pragma unroll 1
+    for (u32 k = 0; k < count; k++) {
+        if (job.stages == 3) copied<1>();
+        else copied<4>();
+        __syncthreads();
+        load(k + job.stages - 1);
+        products(use, 0);
+        products(use, 1);
+        if (!both) {
+            products(use + SLAB, 0);
+            products(use + SLAB, 1);
+        }
+        use = use + stage == last ? base : use + stage;
+    }
+    copied<0>();
+    __syncthreads();
+
+    // From sums to results, each warp its own.
+    const float left_by = job.left_by ? job.left_by[of_node] : job.left_is, right_by = job.right_by ? job.right_by[of_node] : job.right_is;
+    float *const sums = (float *)room + row_w * C::APART;
+    const float by = 1.0f / (left_by * right_by); // a power of two
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+#pragma unroll
+        for (int n = 0; n < C::TILES; n++) {
+            const u32 r = BYTES && DOWN ? 4 * g + e : 8 * e + g;
+            *(float2 *)(sums + r * C::APART + 8 * n + 2 * t) = make_float2(sum[e / 2][n][e % 2 * 2] * by, sum[e / 2][n][e % 2 * 2 + 1] * by);
+        }
+    if constexpr (C::END == LOSES) {
+        losses<C>(job, i, row0 + row_w, sums);
+        return;
+    }
+    __syncwarp();
+    u8 *const to = job.to[part] + usize(i) * job.to_node;
+    const u8 *const with = job.with[part] + usize(i) * job.with_node;
+    if constexpr (C::HALVES) {
+        float to_by = 8192.0f; // activations are at most 1
+        if (TURNED || job.activation == RELU) {
+            const float left_top = job.left_top ? top_of(job.left_top, of_node) : job.left_most;
+            to_by = scale(fmaxf(float(deep + 1) * left_top * top_of(job.right_top, of_node), TURNED ? 0.0f : 1.0f));
+        }
+        if (blockIdx.x % tiles == 0 && tid == 0) job.to_by[of_node] = to_by;
+        const float with_by = TURNED ? 1.0f / (job.with_by ? job.with_by[of_node] : 8192.0f) : 0.0f;
+        u32 top = TURNED ? 0 : __float_as_uint(1.0f); // of the unit that is 1
+#pragma unroll 2
+        for (int j = 0; j < C::TILES; j++) {
+            const u32 at = lane + j * 32, r = at / C::TILES, c = at % C::TILES * 8, row = row0 + row_w + r, column = column0 + c;
+            if (row >= job.down || column >= job.across) continue;
+            Eight all;
+            *(float4 *)all.at = *(const float4 *)(sums + r * C::APART + c);
+            *(float4 *)(all.at + 4) = *(const float4 *)(sums + r * C::APART + c + 4);
+            if constexpr (TURNED) {
+                const Eight hidden = eight(with + usize(row) * job.with_row + place_of(column), with_by);
+#pragma unroll
+                for (int e = 0; e < 8; e++) all.at[e] = column + e < job.across ? all.at[e] * slope(hidden.at[e], job.activation) : 0.0f;
+            } else {
+                if (BYTES) {
+                    Eight one = {};
+                    if (job.bias) one = eight(bias + place_of(column), 1.0f / right_by);
+#pragma unroll
+                    for (int e = 0; e < 8; e++) all.at[e] = fmaf(all.at[e], job.unit, one.at[e]);
+                }
+#pragma unroll
+                for (int e = 0; e < 8; e++) {
+                    const float a = active(all.at[e], job.activation);
+                    all.at[e] = column + e < job.across ? a : column + e == job.across ? 1.0f : 0.0f;
+                }
+            }
+            keep(to + usize(row) * job.to_row + place_of(column), all, to_by);
+#pragma unroll
+            for (int e = 0; e < 8; e++) top = max(top, bits_of(all.at[e]));
+        }
+        if (job.to_top) {
+            top = __reduce_max_sync(~0u, top);
+            if (lane == 0) atomicMax(job.to_top + of_node, top);
+        }
+        // The unit that is 1, if it has eight columns of its own.
+        if (!TURNED && job.across % 8 == 0 && column0 + C::WIDTH >= job.across && row0 + tid < job.down)
+            keep(to + usize(row0 + tid) * job.to_row + place_of(job.across), 1.0f, to_by);
+    } else {
+#pragma unroll 2
+        for (int j = 0; j < 2 * C::TILES; j++) {
+            const u32 at = lane + j * 32, r = at / (2 * C::TILES), c = at % (2 * C::TILES) * 4, row = row0 + row_w + r, column = column0 + c;
+            if (row >= job.down || column >= job.across) continue;
+            const u32 many = min(4u, job.across - column);
+            const float4 four = *(const float4 *)(sums + r * C::APART + c);
+            float all[4] = {four.x, four.y, four.z, four.w};
+            float *const into = (float *)(to + usize(row) * job.to_row) + column;
+            if (C::END == SCALES) {
+                const float unit = job.bias && row + 1 == job.down ? 1.0f : job.unit;
+#pragma unroll
+                for (int e = 0; e < 4; e++) all[e] *= unit;
+            }
+            if (C::END == REGULARISES) {
+                const float *const of = (const float *)(with + usize(row) * job.with_row) + column;
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    if (e < many) all[e] = fmaf(job.ridge, of[e], all[e]);
+            }
+            if (job.even && many == 4) *(float4 *)into = make_float4(all[0], all[1], all[2], all[3]);
+            else
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    if (e < many) into[e] = all[e];
+        }
+    }
+}
+
+#define PRODUCT(name, end, bytes, warps, width) \
+    extern "C" __global__ void __launch_bounds__(32 * warps, Tile<end, bytes, warps, width>::BLOCKS) \
+    name##_##warps##_##width##_f32(const __grid_constant__ Product job, u32) { product<Tile<end, bytes, warps, width>>(job); }
+#define SMALL(name, end, bytes, warps) PRODUCT(name, end, bytes, warps, 16) PRODUCT(name, end, bytes, warps, 32) PRODUCT(name, end, bytes, warps, 64)
+#define PRODUCTS(name, end, bytes) \
+    SMALL(name, end, bytes, 2) SMALL(name, end, bytes, 4) PRODUCT(name, end, bytes, 4, 104)
+PRODUCTS(forward_bytes, ACTIVATES, true)
+PRODUCTS(forward, ACTIVATES, false)
+SMALL(head, LOSES, false, 2) SMALL(head, LOSES, false, 4) PRODUCT(head, LOSES, false, 2, 128) PRODUCT(head, LOSES, false, 4, 128)
+SMALL(outer, REGULARISES, false, 2) SMALL(outer, REGULARISES, false, 4)
+PRODUCTS(errors, SLOPES, false)
+PRODUCTS(backward_bytes, SCALES, true)
+PRODUCTS(backward, SCALES, false)
+
+// ---------------------------------------------------------------- x, theta and v as halves
+
+// A layer; src/layers/mod.rs has the same fields in the same order.
+struct Layer {
+    u8 *to;
+    u32 *top;
+    u32 rows, units, offset, blocks; // offset: in x; blocks: of a node
+};
+
+// A block of node i: theta and v; their largest, and that of targets.
+enum { SPLITTERS = 256, TURNS = 4 };
+__device__ __forceinline__ void heads(const Job<float> &job, u32 i) {
+    const u32 classes = job.classes;
+    __shared__ u32 all[2];
+    if (threadIdx.x < 2) all[threadIdx.x] = 0;
+    __syncthreads();
+    const float *const theta = job.theta + usize(i) * job.p, *const v = job.v + usize(i) * job.p;
+    u32 top = 0, target = 0;
+    for (u32 j = threadIdx.x; j < job.p; j += SPLITTERS) top = max(top, max(bits_of(theta[j]), bits_of(v[j])));
+    if (job.loss == SQUARED)
+        for (u32 j = threadIdx.x; j < job.drawn * classes; j += SPLITTERS)
+            target = max(target, bits_of(job.targets[usize(job.picks[usize(i) * job.drawn + j / classes]) * classes + j % classes]));
+    top = __reduce_max_sync(~0u, top), target = __reduce_max_sync(~0u, target);
+    if (threadIdx.x % 32 == 0) atomicMax(all, top), atomicMax(all + 1, target);
+    __syncthreads();
+    const float by = scale(__uint_as_float(all[0]));
+    u32 *const known = job.tops + usize(i) * job.many;
+    if (threadIdx.x == 0) known[HEAD_TOP] = all[0], known[HEAD_BY] = __float_as_uint(by), known[TARGET_TOP] = all[1];
+    u8 *const to = job.heads + usize(i) * (job.p / classes) * row_of(2 * classes);
+    for (u32 j = threadIdx.x; j < job.p; j += SPLITTERS)
+        keep(to + usize(j / classes) * row_of(2 * classes) + place_of(2 * (j % classes)), theta[j], v[j], by);
+}
+
+// A block for some rows of a layer of x; eight columns of a row per thread and turn.
+__device__ __forceinline__ void weights(const Job<float> &job, u32 i, const Layer &layer, u32 block, u32 now) {
+    const u32 units = layer.units, pieces = (units + 7) / 8, all = layer.rows * pieces, first = block * SPLITTERS * TURNS + threadIdx.x;
+    const float *const of = job.x[now] + usize(i) * job.n + layer.offset;
+    u8 *const to = layer.to + usize(i) * layer.rows * row_of(units);
+    const bool even = (job.n | units | layer.offset) % 4 == 0;
+    Eight values[TURNS];
+#pragma unroll
+    for (int j = 0; j < TURNS; j++) {
+        const u32 at = first + j * SPLITTERS, row = at / pieces, column = at % pieces * 8, many = at < all ? min(8u, units - column) : 0;
+        const float *const from = of + usize(row) * units + column;
+        if (even && many) {
+            *(float4 *)values[j].at = *(const float4 *)from;
+            if (many == 8) *(float4 *)(values[j].at + 4) = *(const float4 *)(from + 4);
+            else values[j].at[4] = values[j].at[5] = values[j].at[6] = values[j].at[7] = 0.0f;
+        } else
+#pragma unroll
+            for (int e = 0; e < 8; e++) values[j].at[e] = e < many ? from[e] : 0.0f;
+    }
+    u32 top = 0;
+#pragma unroll
+    for (int j = 0; j < TURNS; j++) {
+        const u32 at = first + j * SPLITTERS;
+        if (at >= all) break;
+        keep(to + usize(at / pieces) * row_of(units) + place_of(at % pieces * 8), values[j], WEIGHTS);
+#pragma unroll
+        for (int e = 0; e < 8; e++) top = max(top, bits_of(values[j].at[e]));
+    }
+    top = __reduce_max_sync(~0u, top);
+    if (threadIdx.x % 32 == 0) atomicMax(layer.top + usize(i) * job.many, top);
+}
+
+// The first blocks have theta and v of a node, the rest x.
+extern "C" __global__ void __launch_bounds__(SPLITTERS) halves_f32(const __grid_constant__ Job<float> job, u32 at) {
+    u32 block = blockIdx.x;
+    if (block < job.m) {
+        if (!asleep(job, block)) heads(job, block);
+        return;
+    }
+    block -= job.m;
+    u32 all = 0;
+    for (u32 l = 0; l < job.hidden_layers; l++) all += job.layers[l].blocks;
+    const u32 i = block / all;
+    block %= all;
+    if (asleep(job, i)) return;
+    const Layer *layer = job.layers;
+    while (block >= layer->blocks) block -= layer++->blocks;
+    weights(job, i, *layer, block, at & 1);
+}
+
+// ---------------------------------------------------------------- the rest
+
+#define ENTRY(name, call) \
+    extern "C" __global__ void __launch_bounds__(128) name(const __grid_constant__ Job<float> job, u32 at) { call; }
+ENTRY(move_f32, move(job, at))
+ENTRY(draw_f32, draw(job, at))
+ENTRY(tick_f32, if (threadIdx.x < 2) job.clock[threadIdx.x] += at)
+extern "C" __global__ void __launch_bounds__(128) update_f32(const Sums<float> job, u32 at) { update(job, at); }
+extern "C" __global__ void __launch_bounds__(128) carry_f32(const Spans<float> job, u32 in) { carry(job, in); }
+extern "C" __global__ void __launch_bounds__(FINDERS) find_f32(const Finding<float> job, u32 at) { find_steps(job, at); }
+extern "C" __global__ void __launch_bounds__(128) sizes_f32(const Sizes<float> job, u32) { sizes(job); }

@@ -1,0 +1,214 @@
+// The threads of a block take turns on one thread of the processor, each with a stack of its own; blocks come one after the
+// other. Shared memory begins as numbers that are none, and copies into it are done when they are waited for, so that a kernel
+// that reads too early is found out.
+
+#pragma once
+
+#include <cstdio>
+#include <vector>
+
+#include "cuda.h"
+
+#if defined(__x86_64__)
+asm(R"(
+.text
+.type change, @function
+change:
+    pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp
+    ret
+)");
+#else
+#error "threads are only switched on x86-64"
+#endif
+// Leaves one stack, whose place is kept, for another.
+extern "C" void change(void **from, void *to);
+
+Place blockIdx, blockDim;
+alignas(128) unsigned char room[256 << 10];
+unsigned room_bytes;
+
+namespace {
+
+struct Copy { unsigned to; const void *from; unsigned bytes; };
+struct Thread {
+    Place place;
+    void *stack;
+    bool live;
+    unsigned turn; // which of its warp's buffers it used last
+    std::vector<Copy> open;
+    std::vector<std::vector<Copy>> groups;
+};
+struct Warp {
+    unsigned live, here, round;
+    alignas(16) unsigned char buffers[2][32 * 128];
+};
+
+enum { THREADS = 1024, STACK = 128 << 10 };
+Thread threads[THREADS];
+Warp warps[THREADS / 32];
+unsigned char *stacks;
+unsigned current, count, live, here, rounds;
+void *outside;
+void (*kernel)(const void *, unsigned);
+const void *parameters;
+unsigned number;
+
+unsigned next() {
+    unsigned to = current;
+    do to = (to + 1) % count;
+    while (!threads[to].live);
+    return to;
+}
+
+void wait() {
+    const unsigned from = current;
+    current = next();
+    if (current != from) change(&threads[from].stack, threads[current].stack);
+}
+
+void begin() {
+    kernel(parameters, number);
+    Thread &own = threads[current];
+    own.live = false;
+    Warp &warp = warps[current / 32];
+    if (--warp.live && warp.here == warp.live) warp.here = 0, warp.round++;
+    if (--live && here == live) here = 0, rounds++;
+    void *unused;
+    if (!live) change(&unused, outside);
+    current = next();
+    change(&unused, threads[current].stack);
+}
+
+// The last one to come does `work`.
+template <class Work> void meet(Work work) {
+    Warp &warp = warps[current / 32];
+    const unsigned round = warp.round;
+    if (++warp.here == warp.live) {
+        work();
+        warp.here = 0, warp.round++;
+    } else
+        while (warp.round == round) wait();
+}
+
+// Nobody writes a buffer again before all have met once more.
+unsigned char *buffer() { return warps[current / 32].buffers[threads[current].turn ^= 1]; }
+
+[[noreturn]] void fail(const char *what) {
+    fprintf(stderr, "a kernel has %s: block %u, thread %u\n", what, blockIdx.x, current);
+    abort();
+}
+
+template <unsigned N> void load(unsigned (&r)[N], unsigned from, bool turned) {
+    const unsigned *rows = (const unsigned *)of_all(&from, sizeof from), g = own_lane() / 4, t = own_lane() % 4;
+    auto half = [&](unsigned matrix, unsigned row, unsigned column) {
+        const unsigned at = rows[8 * matrix + row];
+        if (at % 16 || at + 16 > room_bytes) fail("a matrix at a wrong place");
+        uint16_t bits;
+        memcpy(&bits, room + at + 2 * column, 2);
+        return unsigned(bits);
+    };
+    for (unsigned m = 0; m < N; m++)
+        r[m] = turned ? half(m, 2 * t, g) | half(m, 2 * t + 1, g) << 16 : half(m, g, 2 * t) | half(m, g, 2 * t + 1) << 16;
+}
+
+// 16 by 16 halves times 16 by 8, as the lanes of a warp have them.
+struct Share { unsigned a[4], b[2]; float c[4]; };
+void multiply(Share *all) {
+    auto half = [](unsigned word, unsigned e) { return double(__half2float({uint16_t(word >> 16 * e)})); };
+    double a[16][16], b[16][8];
+    for (unsigned lane = 0; lane < 32; lane++) {
+        const unsigned g = lane / 4, t = lane % 4;
+        for (unsigned e = 0; e < 2; e++) {
+            for (unsigned r = 0; r < 4; r++) a[g + r % 2 * 8][2 * t + r / 2 * 8 + e] = half(all[lane].a[r], e);
+            for (unsigned r = 0; r < 2; r++) b[2 * t + 8 * r + e][g] = half(all[lane].b[r], e);
+        }
+    }
+    for (unsigned row = 0; row < 16; row++) {
+        auto at = [&](unsigned n) -> float & { return all[row % 8 * 4 + n / 2].c[row / 8 * 2 + n % 2]; };
+        double sum[8];
+        for (unsigned n = 0; n < 8; n++) sum[n] = at(n);
+        for (unsigned k = 0; k < 16; k++)
+            for (unsigned n = 0; n < 8; n++) sum[n] += a[row][k] * b[k][n];
+        for (unsigned n = 0; n < 8; n++) at(n) = float(sum[n]);
+    }
+}
+
+} // namespace
+
+const Place &own_place() { return threads[current].place; }
+unsigned own_lane() { return current % 32; }
+
+void __syncthreads() {
+    const unsigned round = rounds;
+    if (++here == live) here = 0, rounds++;
+    else
+        while (rounds == round) wait();
+}
+void __syncwarp() { meet([] {}); }
+
+const void *of_all(const void *value, unsigned bytes) {
+    unsigned char *all = buffer();
+    memcpy(all + bytes * own_lane(), value, bytes);
+    meet([] {});
+    return all;
+}
+
+unsigned shared(const void *p) { return unsigned((const unsigned char *)p - room); }
+void matrices(unsigned (&r)[2], unsigned from) { load(r, from, false); }
+void matrices(unsigned (&r)[4], unsigned from) { load(r, from, false); }
+void transposed(unsigned (&r)[2], unsigned from) { load(r, from, true); }
+void transposed(unsigned (&r)[4], unsigned from) { load(r, from, true); }
+
+void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+    Share *all = (Share *)buffer(), &own = all[own_lane()];
+    own = {{a[0], a[1], a[2], a[3]}, {b0, b1}, {c[0], c[1], c[2], c[3]}};
+    meet([&] { multiply(all); });
+    memcpy(c, own.c, sizeof own.c);
+}
+
+void copy16(unsigned to, const void *from, unsigned bytes, bool wanted) {
+    if (!wanted) return;
+    if (to % 16 || to + 16 > room_bytes || (bytes && uintptr_t(from) % 16)) fail("a copy at a wrong place");
+    threads[current].open.push_back({to, from, bytes});
+}
+void commit() {
+    Thread &own = threads[current];
+    own.groups.push_back(std::move(own.open));
+    own.open.clear();
+}
+void copied_but(unsigned last) {
+    auto &groups = threads[current].groups;
+    while (groups.size() > last) {
+        for (const Copy &copy : groups.front()) {
+            memset(room + copy.to, 0, 16);
+            memcpy(room + copy.to, copy.from, copy.bytes);
+        }
+        groups.erase(groups.begin());
+    }
+}
+
+extern "C" void run(void (*of)(const void *, unsigned), const void *job, unsigned at, unsigned blocks, unsigned width, unsigned bytes) {
+    if (!stacks) stacks = (unsigned char *)aligned_alloc(4096, size_t(THREADS) * STACK);
+    if (width > THREADS || bytes > sizeof room) fail("too large a block");
+    kernel = of, parameters = job, number = at, blockDim = {width, 1, 1}, room_bytes = bytes;
+    for (unsigned block = 0; block < blocks; block++) {
+        blockIdx = {block, 0, 0};
+        memset(room, 0xff, bytes);
+        count = live = width, here = rounds = current = 0;
+        for (unsigned w = 0; w < (width + 31) / 32; w++) warps[w].live = min(32u, width - 32 * w), warps[w].here = warps[w].round = 0;
+        for (unsigned i = 0; i < width; i++) {
+            Thread &thread = threads[i];
+            thread.place = {i, 0, 0}, thread.live = true, thread.turn = 0;
+            thread.open.clear(), thread.groups.clear();
+            // What `change` takes from a stack: six registers, where it goes on, and where that would return to.
+            void **top = (void **)(stacks + size_t(i + 1) * STACK) - 8;
+            memset(top, 0, 8 * sizeof *top);
+            top[6] = (void *)begin;
+            thread.stack = top;
+        }
+        change(&outside, threads[0].stack);
+    }
+}
