@@ -1,10 +1,10 @@
 """LoPA-GT, all nodes on one card, as a researcher writes it in JAX: vmap, scan, gathers.
 
-usage: yardstick.py PROBLEM NODES[,NODES…] [FEATURES CLASSES bytes|numbers [UNITS BATCH]]
-       yardstick.py rows FILE FEATURES CLASSES bytes|numbers
+usage: yardstick.py PROBLEM NODES[,NODES…] [FEATURES CLASSES bytes|numbers [UNITS[,UNITS…] BATCH [ACTIVATION [LOSS]]]]
+       yardstick.py rows FILE FEATURES CLASSES bytes|numbers [LOSS]
        yardstick.py draw SEED COUNT
-PROBLEM is `representation` (MNIST's shape) or `hyperparameter` (one class stands for a binary loss). `rows` writes the
-samples that such a problem is run on. `draw` prints drawn shapes of `representation`, FEATURES CLASSES KIND UNITS BATCH NODES
+PROBLEM is `representation` (MNIST's shape) or `hyperparameter` (one class stands for a binary loss). ACTIVATION is sigmoid, tanh
+or relu, LOSS softmax or squared (of as many numbers as there are classes). `rows` writes the samples that such a problem is run on. `draw` prints drawn shapes of `representation`, FEATURES CLASSES KIND UNITS BATCH NODES
 in a line. JAX_SECONDS: how long each measurement takes, if not 3.
 """
 
@@ -28,7 +28,9 @@ if sys.argv[1] == "draw":
 import jax
 import jax.numpy as jnp
 
-UNITS, BATCH = map(int, sys.argv[6:8]) if len(sys.argv) > 7 else (28, 50)
+UNITS, BATCH = ([int(units) for units in sys.argv[6].split(",")], int(sys.argv[7])) if len(sys.argv) > 7 else ([28], 50)
+ACTIVATE = {"sigmoid": jax.nn.sigmoid, "tanh": jnp.tanh, "relu": jax.nn.relu}[(sys.argv[8:] or ["sigmoid"])[0]]
+LOSS = (sys.argv[6 if sys.argv[1] == "rows" else 9 :] or ["softmax"])[0]
 RIDGE = 0.52
 ALPHA, BETA, LAMBDA, GAMMA, TAU = 0.02, 0.1, 0.1, 0.4, 0.4
 STEPS = 20  # iterations in a call
@@ -40,6 +42,8 @@ def data(features, classes, kind):
     inked = random.random((rows, features)) < 0.19
     table = random.random((rows, features)) * inked
     table = (table * 255).astype(np.uint8) if kind == "bytes" else table.astype(np.float32)
+    if LOSS == "squared":
+        return table, random.standard_normal((rows, classes)).astype(np.float32)
     return table, random.integers(0, max(classes, 2), rows).astype(np.int32)
 
 
@@ -47,21 +51,29 @@ def losses(problem, features, classes):
     """f and g of a minibatch, and the lengths of x and theta."""
 
     def of_scores(z, y):
+        if LOSS == "squared":
+            return ((z - y) ** 2).sum(-1).mean() / 2
         if classes == 1:
             return jnp.logaddexp(0, jnp.where(y == 1, -1, 1) * z[:, 0]).mean()
         return (jax.nn.logsumexp(z, -1) - jnp.take_along_axis(z, y[:, None], 1)[:, 0]).mean()
 
-    def layer(x, theta, rows, y):
-        hidden = jax.nn.sigmoid(rows @ x[: features * UNITS].reshape(features, UNITS) + x[features * UNITS :])
-        return of_scores(hidden @ theta[: UNITS * classes].reshape(UNITS, classes) + theta[UNITS * classes :], y)
+    lengths = [(below + 1) * units for below, units in zip([features] + UNITS, UNITS)]
+
+    def layers(x, theta, rows, y):
+        at = 0
+        for units, length in zip(UNITS, lengths):
+            weights = x[at : at + length]
+            rows = ACTIVATE(rows @ weights[:-units].reshape(-1, units) + weights[-units:])
+            at += length
+        return of_scores(rows @ theta[:-classes].reshape(-1, classes) + theta[-classes:], y)
 
     def linear(x, theta, rows, y):
         return of_scores(rows @ theta.reshape(features, classes), y)
 
     if problem == "representation":
-        return layer, lambda x, theta, rows, y: layer(x, theta, rows, y) + RIDGE / 2 * (theta @ theta), (
-            (features + 1) * UNITS,
-            (UNITS + 1) * classes,
+        return layers, lambda x, theta, rows, y: layers(x, theta, rows, y) + RIDGE / 2 * (theta @ theta), (
+            sum(lengths),
+            (UNITS[-1] + 1) * classes,
         )
     strength = lambda x, theta: jnp.exp(x) @ (theta.reshape(features, classes) ** 2).sum(-1)
     return linear, lambda x, theta, rows, y: linear(x, theta, rows, y) + strength(x, theta), (features, features * classes)
