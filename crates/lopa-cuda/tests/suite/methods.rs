@@ -80,6 +80,13 @@ fn together(device: &str) {
     }
 }
 
+/// Directions evaluated together and one by one.
+pub fn layers() {
+    all(LAYER, &["run.iterations=6"], "layers");
+    let small = ["problem.hidden=[7, 5]", "problem.bias=false", "run.iterations=4"];
+    all(LAYER, &small, "layers");
+}
+
 #[test]
 fn emulated_lists_agree_with_the_processor() {
     all(QUADRATIC, &[], "emulated");

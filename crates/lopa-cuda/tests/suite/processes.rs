@@ -222,6 +222,15 @@ fn data(device: &str) {
     }
 }
 
+/// Any model on tensor cores, with directions evaluated together and one by one.
+pub fn layers() {
+    any_shape("layers");
+    for method in ["lopa-gt", "d-soba", "sparkle"] {
+        let sets = ["problem.hidden=[7, 5]", "problem.bias=false", "problem.activation=relu"];
+        same(&with(LAYER, method), &sets, "layers", &[3]);
+    }
+}
+
 #[test]
 fn emulated_cards_of_several_processes_have_the_bits_of_one() {
     every_graph("emulated");

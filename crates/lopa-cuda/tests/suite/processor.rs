@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::shapes;
+use super::{methods, processes, shapes, steps};
 
 const SOURCES: [(&str, &str); 7] = [
     ("source.cu", include_str!("../../kernels/layers.cu")),
@@ -105,5 +105,8 @@ fn kernels_of_any_model_agree_with_the_processor_without_a_card() {
 fn in_a_process_with_that_driver() {
     let name = lopa_cuda::describe(0).expect("a driver");
     assert!(name.starts_with("the processor"), "{name}");
+    methods::layers();
+    steps::layers();
+    processes::layers();
     shapes::layers();
 }

@@ -86,6 +86,16 @@ fn emulated_tensor_cores_find_the_steps_of_the_processor() {
     }
 }
 
+/// With one layer and two.
+pub fn layers() {
+    for hidden in ["problem.hidden=[9]", "problem.hidden=[12, 7]"] {
+        for method in METHODS {
+            let sets = [SHORT, &["run.iterations=8", hidden]].concat();
+            compare_within(&text(LAYER, method), &sets, "layers", SINGLE);
+        }
+    }
+}
+
 /// Products that measure curvatures are part of a budget, iteration by iteration.
 #[test]
 fn a_budget_of_products_ends_at_the_same_iteration() {
