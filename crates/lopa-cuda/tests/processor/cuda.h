@@ -1,4 +1,4 @@
-// As much of CUDA as kernels/layers.cu needs, on the processor: what each thread calls. threads.h runs the threads.
+// As much of CUDA as kernels/lopa.cu and kernels/layers.cu need, on the processor: what each thread calls. threads.h runs the threads.
 
 #pragma once
 

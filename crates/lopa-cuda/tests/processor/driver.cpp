@@ -1,5 +1,6 @@
 // A driver like libcuda.so.1, whose card is the processor: launches run at once, in order. Kernels come from libraries beside
-// this one, made of kernels/layers.cu; what the driver is given to translate only says which.
+// this one, made of kernels/lopa.cu and
+// kernels/layers.cu; what the driver is given to translate only says which.
 
 #include <cstdint>
 #include <cstdio>
@@ -76,8 +77,7 @@ API cuDevicePrimaryCtxRetain(Handle *context, int) { return *context = (Handle)1
 API cuCtxSetCurrent(Handle) { return 0; }
 API cuModuleLoadData(Handle *module, const char *text) {
     const char *halves = strstr(text, "// halves: ");
-    if (!halves) return 500;
-    *module = library(std::string("layers") + halves[11] + ".so");
+    *module = library(halves ? std::string("layers") + halves[11] + ".so" : "lopa.so");
     return *module ? 0 : 500;
 }
 API cuModuleUnload(Handle) { return 0; }

@@ -82,9 +82,8 @@ fn together(device: &str) {
 
 /// Directions evaluated together and one by one.
 pub fn layers() {
-    all(LAYER, &["run.iterations=6"], "layers");
-    let small = ["problem.hidden=[7, 5]", "problem.bias=false", "run.iterations=4"];
-    all(LAYER, &small, "layers");
+    let sets = ["problem.hidden=[7, 5]", "problem.bias=false", "run.iterations=4"];
+    all(LAYER, &sets, "layers");
 }
 
 #[test]

@@ -1,31 +1,31 @@
-//! The kernels of kernels/layers.cu themselves, without a card: compiled for the processor, and launched by a driver that runs
-//! them there (tests/processor).
+//! The kernels themselves without a card: compiled for the processor, and launched by a driver that runs them there
+//! (tests/processor).
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use super::{methods, processes, shapes, steps};
 
-const SOURCES: [(&str, &str); 7] = [
-    ("source.cu", include_str!("../../kernels/layers.cu")),
+const PLAIN: &str = include_str!("../../kernels/lopa.cu");
+const LAYERS: &str = include_str!("../../kernels/layers.cu");
+
+const HEADERS: [(&str, &str); 9] = [
     ("common.cuh", include_str!("../../kernels/common.cuh")),
     ("instructions.cuh", include_str!("../../kernels/instructions.cuh")),
     ("job.cuh", include_str!("../../kernels/job.cuh")),
+    ("layer.cuh", include_str!("../../kernels/layer.cuh")),
+    ("linear.cuh", include_str!("../../kernels/linear.cuh")),
     ("losses.cuh", include_str!("../../kernels/losses.cuh")),
     ("move.cuh", include_str!("../../kernels/move.cuh")),
+    ("quadratic.cuh", include_str!("../../kernels/quadratic.cuh")),
     ("steps.cuh", include_str!("../../kernels/steps.cuh")),
 ];
 
-/// What is said in another way on the processor: instructions of the card, and parameters that are copied to each thread.
-const REPLACED: [(&str, &str); 10] = [
+/// What is said in another way on the processor.
+const REPLACED: [(&str, &str); 5] = [
     ("extern __shared__ __align__(16) u8 room[];", ""),
     ("__grid_constant__ ", ""),
-    ("const Product job, u32", "const Product &job, u32"),
-    ("const Job<float> job, u32", "const Job<float> &job, u32"),
-    ("const Sums<float> job, u32", "const Sums<float> &job, u32"),
-    ("const Spans<float> job, u32", "const Spans<float> &job, u32"),
-    ("const Finding<float> job, u32", "const Finding<float> &job, u32"),
-    ("const Sizes<float> job, u32", "const Sizes<float> &job, u32"),
+    ("<cuda_fp16.h>", "\"cuda.h\""),
     ("asm(\"mov.u32 %0, %%dynamic_smem_size;\" : \"=r\"(bytes));", "bytes = room_bytes;"),
     (
         "asm(\"mul.wide.u32 %0, %1, %2;\" : \"=l\"(first) : \"r\"(row), \"r\"(job.stride * u32(sizeof(S))));",
@@ -33,12 +33,40 @@ const REPLACED: [(&str, &str); 10] = [
     ),
 ];
 
+/// Parameters that a card copies to each thread.
+const PARAMETERS: [&str; 6] = ["Product", "Job", "Sums", "Spans", "Finding", "Sizes"];
+
 /// The functions of instructions.cuh from the first to before the second are those of the processor.
 const INSTRUCTIONS: [&str; 2] =
     ["__device__ __forceinline__ u32 shared(", "// a and b as two halves each"];
 
-/// Compiles both libraries and the driver; none if there is no compiler.
-fn build() -> Option<PathBuf> {
+fn translated(source: &str) -> String {
+    let mut text = source.to_string();
+    for (from, to) in REPLACED {
+        text = text.replace(from, to);
+    }
+    for name in PARAMETERS {
+        for of in ["", "<float>", "<T>"] {
+            let [from, to] = ["", "&"].map(|by| format!("const {name}{of} {by}job, u32"));
+            text = text.replace(&from, &to);
+        }
+    }
+    text
+}
+
+/// Begins to compile a file of tests/processor, with what is in `folder`, to a library there.
+fn compile(name: &str, folder: &Path, library: &str, options: &[&str]) -> Child {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/processor");
+    let shared = "-std=c++20 -O2 -ffp-contract=off -fno-strict-aliasing -fPIC -shared -w";
+    let mut command = Command::new("c++");
+    command.args(shared.split(' ')).args(options).arg("-I").arg(&here).arg("-I").arg(folder);
+    command.arg(here.join(name)).arg("-o").arg(folder.with_file_name(library)).arg("-ldl");
+    command.spawn().expect("a compiler")
+}
+
+/// Compiles kernels, for as many halves of each number as there are, and the driver, to a folder of this name; none if
+/// there is no compiler.
+fn build(name: &str, source: &str, halves: &[u32]) -> Option<PathBuf> {
     if cfg!(not(all(target_arch = "x86_64", target_os = "linux"))) {
         eprintln!("skipped: kernels run on the processor of Linux on x86-64 alone");
         return None;
@@ -47,26 +75,22 @@ fn build() -> Option<PathBuf> {
         eprintln!("skipped: no C++ compiler");
         return None;
     }
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/processor");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("processor");
-    let compile = |from: &Path, beside: &Path, to: &str| {
-        let options = "-std=c++20 -O2 -ffp-contract=off -fno-strict-aliasing -fPIC -shared -w";
-        let mut command = Command::new("c++");
-        command.args(options.split(' ')).arg("-I").arg(&here).arg("-I").arg(beside).arg(from);
-        command.arg("-o").arg(folder.join(to)).arg("-ldl").spawn().expect("a compiler")
-    };
+    let texts: Vec<String> = HEADERS.iter().map(|(_, text)| translated(text)).collect();
+    let whole = [&[PLAIN, LAYERS], &HEADERS.map(|(_, text)| text)[..]].concat().concat();
+    for (from, _) in REPLACED {
+        assert!(whole.contains(from), "the kernels have no `{from}` any more");
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("processor").join(name);
     let mut compilers = Vec::new();
-    for halves in ["1", "2"] {
-        let beside = folder.join(format!("layers{halves}"));
-        std::fs::create_dir_all(&beside).expect("a folder");
-        let mut replaced = [false; REPLACED.len()];
-        for (name, source) in SOURCES {
-            let mut text = source.replace("<cuda_fp16.h>", "\"cuda.h\"");
-            for ((from, to), found) in REPLACED.iter().zip(&mut replaced) {
-                *found |= text.contains(from);
-                text = text.replace(from, to);
-            }
-            if name == "instructions.cuh" {
+    let all = if halves.is_empty() { &[0] } else { halves };
+    for halves in all {
+        let library = if *halves == 0 { name.to_string() } else { format!("{name}{halves}") };
+        let own = folder.join(&library);
+        std::fs::create_dir_all(&own).expect("a folder");
+        std::fs::write(own.join("source.cu"), translated(source)).expect("a file");
+        for ((name, _), text) in HEADERS.iter().zip(&texts) {
+            let mut text = text.clone();
+            if *name == "instructions.cuh" {
                 let [start, end] = INSTRUCTIONS.map(|part| text.find(part).expect(part));
                 let own = format!(
                     "inline u32 found(const u32 *list, usize at) {{ return list ? list[at] : u32(at); }}\n\
@@ -74,39 +98,56 @@ fn build() -> Option<PathBuf> {
                 );
                 text.replace_range(start..end, &own);
             }
-            std::fs::write(beside.join(name), text).expect("a file");
+            std::fs::write(own.join(name), text).expect("a file");
         }
-        for ((from, _), found) in REPLACED.iter().zip(replaced) {
-            assert!(found, "the kernels have no `{from}` any more");
-        }
-        compilers.push(compile(&here.join("layers.cpp"), &beside, &format!("layers{halves}.so")));
+        let options: &[&str] = if *halves == 0 { &[] } else { &["-DWITH_PRODUCTS"] };
+        compilers.push(compile("kernels.cpp", &own, &format!("{library}.so"), options));
     }
-    compilers.push(compile(&here.join("driver.cpp"), &here, "libcuda.so.1"));
+    compilers.push(compile("driver.cpp", &folder.join("own"), "libcuda.so.1", &[]));
     for mut compiler in compilers {
         assert!(compiler.wait().expect("a compiler").success(), "the kernels do not compile");
     }
     Some(folder)
 }
 
-/// In a process that finds this driver.
-#[test]
-fn kernels_of_any_model_agree_with_the_processor_without_a_card() {
-    let Some(folder) = build() else { return };
+/// Runs one of the tests below in a process that finds the driver of this folder.
+fn start(folder: Option<PathBuf>, test: &str) {
+    let Some(folder) = folder else { return };
     let status = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "processor::in_a_process_with_that_driver", "--ignored", "--nocapture"])
+        .args(["--exact", &format!("processor::{test}"), "--ignored", "--nocapture"])
         .env("LD_LIBRARY_PATH", folder)
         .status();
     assert!(status.expect("this program").success());
 }
 
-/// What the test above starts.
-#[test]
-#[ignore = "needs a driver that the test above makes"]
-fn in_a_process_with_that_driver() {
+fn check() {
     let name = lopa_cuda::describe(0).expect("a driver");
     assert!(name.starts_with("the processor"), "{name}");
+}
+
+#[test]
+fn kernels_of_any_model_agree_with_the_processor_without_a_card() {
+    start(build("layers", LAYERS, &[1, 2]), "layers");
+}
+
+#[test]
+#[ignore = "needs a driver that the test above makes"]
+fn layers() {
+    check();
     methods::layers();
     steps::layers();
     processes::layers();
     shapes::layers();
+}
+
+#[test]
+fn plain_kernels_have_the_bits_of_their_emulation_without_a_card() {
+    start(build("lopa", PLAIN, &[]), "plain");
+}
+
+#[test]
+#[ignore = "needs a driver that the test above makes"]
+fn plain() {
+    check();
+    shapes::plain();
 }

@@ -303,16 +303,24 @@ fn kernels_of_any_model_agree_with_the_processor_in_200_drawn_shapes() {
 }
 
 /// Every variable, to the bit.
-#[test]
-fn a_card_and_its_emulation_have_the_same_bits_in_200_drawn_models() {
-    if !card() {
-        return;
-    }
-    (0..200).into_par_iter().for_each(|seed| {
+fn bits(models: u64) {
+    (0..models).into_par_iter().for_each(|seed| {
         let Case { text, data, sets, .. } = any_model(&SMALL, seed);
         let sets: Vec<&str> = data.iter().chain(&sets).map(String::as_str).collect();
         same_bits(&text, &sets);
     });
+}
+
+#[test]
+fn a_card_and_its_emulation_have_the_same_bits_in_200_drawn_models() {
+    if card() {
+        bits(200);
+    }
+}
+
+/// The kernels of lopa.cu.
+pub fn plain() {
+    bits(60);
 }
 
 /// The kernels of layers.cu in small shapes: one layer of any size, in tf32 as well, and any model.

@@ -1,4 +1,4 @@
-// kernels/layers.cu as a library; `build` of ../suite/processor.rs writes source.cu.
+// kernels/lopa.cu or kernels/layers.cu as a library; ../suite/processor.rs writes source.cu.
 
 #include <initializer_list>
 
@@ -13,10 +13,12 @@ extern "C" unsigned parameters(const char *name) {
             if (!strncmp(name, of, strlen(of))) return true;
         return false;
     };
+#ifdef WITH_PRODUCTS
     if (begins({"forward_", "head_", "outer_", "errors_", "backward_"})) return sizeof(Product);
+#endif
     if (begins({"update_"})) return sizeof(Sums<float>);
     if (begins({"carry_"})) return sizeof(Spans<float>);
     if (begins({"find_"})) return sizeof(Finding<float>);
     if (begins({"sizes_"})) return sizeof(Sizes<float>);
-    return sizeof(Job<float>);
+    return strstr(name, "_f64") ? sizeof(Job<double>) : sizeof(Job<float>);
 }
