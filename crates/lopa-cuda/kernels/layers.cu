@@ -22,7 +22,7 @@
 // own. Rows of matrices of halves have 32 high ones,
 // then 32 low ones, alternately, and zeros after the last number, with one half up to a multiple of 64; an activation after the last unit is 1, for the bias.
 //
-// `make` compiles this file into layers.ptx.gz.
+// `make` compiles this file into layers.ptx.zst.
 
 #include "instructions.cuh"
 #include "losses.cuh"

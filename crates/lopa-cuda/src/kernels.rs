@@ -2,12 +2,12 @@
 
 use std::io::Read;
 
-use flate2::read::GzDecoder;
+use ruzstd::decoding::StreamingDecoder;
 
-const ANY: &[u8] = include_bytes!("../kernels/lopa.ptx.gz");
-const LAYERS: &[u8] = include_bytes!("../kernels/layers.ptx.gz");
-const TENSOR: &[u8] = include_bytes!("../kernels/tensor.cubin.gz");
-const GENERAL: &[u8] = include_bytes!("../kernels/general.cubin.gz");
+const ANY: &[u8] = include_bytes!("../kernels/lopa.ptx.zst");
+const LAYERS: &[u8] = include_bytes!("../kernels/layers.ptx.zst");
+const TENSOR: &[u8] = include_bytes!("../kernels/tensor.cubin.zst");
+const GENERAL: &[u8] = include_bytes!("../kernels/general.cubin.zst");
 
 /// The kernels for any card.
 pub fn ptx() -> String {
@@ -31,10 +31,8 @@ pub fn general() -> Vec<u8> {
 
 /// A number that differs for other kernels, but for a coincidence.
 pub fn mark() -> u32 {
-    // The checksum of a packed file is in the first four of its last eight bytes.
-    let of = |packed: &[u8]| {
-        packed.last_chunk::<8>().map_or(0, |[a, b, c, d, ..]| u32::from_le_bytes([*a, *b, *c, *d]))
-    };
+    // A packed file ends with its checksum.
+    let of = |packed: &[u8]| packed.last_chunk().map_or(0, |sum| u32::from_le_bytes(*sum));
     let all = [ANY, LAYERS, TENSOR, GENERAL].into_iter();
     all.fold(0, |mark: u32, packed| mark.rotate_left(1) ^ of(packed))
 }
@@ -68,16 +66,20 @@ pub fn only(ptx: &str, names: &[String]) -> String {
     kept
 }
 
+fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let mut all = Vec::new();
+    let read = StreamingDecoder::new(packed).map(|mut from| from.read_to_end(&mut all));
+    assert!(matches!(read, Ok(Ok(_))), "kernels are packed by kernels/make");
+    all
+}
+
 fn text(packed: &[u8]) -> String {
-    let mut text = String::new();
-    GzDecoder::new(packed).read_to_string(&mut text).expect("kernels are packed by kernels/make");
-    text
+    String::from_utf8(unpacked(packed)).expect("PTX is text")
 }
 
 /// The first line, which names what the code was made from, and the code.
 fn code(packed: &[u8]) -> (String, Vec<u8>) {
-    let mut all = Vec::new();
-    GzDecoder::new(packed).read_to_end(&mut all).expect("kernels are packed by kernels/make");
+    let mut all = unpacked(packed);
     let end = all.iter().position(|&byte| byte == b'\n').unwrap_or(0);
     let code = all.split_off(end + 1);
     (String::from_utf8_lossy(&all[..end]).into_owned(), code)
@@ -91,12 +93,12 @@ pub mod tests {
 
     /// The kernels of small shapes, before they were translated.
     pub fn tensor_ptx() -> String {
-        text(include_bytes!("../kernels/tensor.ptx.gz"))
+        text(include_bytes!("../kernels/tensor.ptx.zst"))
     }
 
     /// Those of any shape.
     pub fn general_ptx() -> String {
-        text(include_bytes!("../kernels/general.ptx.gz"))
+        text(include_bytes!("../kernels/general.ptx.zst"))
     }
 
     /// The first line names what the rest was made from.
