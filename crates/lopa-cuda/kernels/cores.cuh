@@ -44,11 +44,7 @@ __device__ __forceinline__ void barrier(int id, int n) { asm volatile("bar.sync 
 
 __device__ __forceinline__ float exponential(float z) { return power(z * 1.44269504f); }
 
-// The activation of z, from z times `exponent`.
-__device__ __forceinline__ float exponent(u32 tanh) { return tanh ? 2.88539008f : -1.44269504f; }
-__device__ __forceinline__ float activated(float a, u32 tanh) {
-    return fmaf(inverse(1.0f + power(a)), tanh ? -2.0f : 1.0f, tanh ? 1.0f : 0.0f);
-}
+// The activation of z.
 __device__ __forceinline__ float activation(float z, u32 tanh) { return activated(z * exponent(tanh), tanh); }
 
 __device__ __forceinline__ void async_fence() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
@@ -62,15 +58,6 @@ __device__ __forceinline__ u64 descriptor(u32 address) {
 }
 
 // ---------------------------------------------------------------- numbers
-
-__device__ __forceinline__ float quad_max(float v) {
-    v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
-    return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
-}
-__device__ __forceinline__ float quad_sum(float v) {
-    v += __shfl_xor_sync(~0u, v, 1);
-    return v + __shfl_xor_sync(~0u, v, 2);
-}
 
 __device__ __forceinline__ float moving_average(float z, float s, float gamma) { return s + (1.0f - gamma) * (z - s); }
 

@@ -66,6 +66,22 @@ __device__ __forceinline__ float inverse(float a) {
     return b;
 }
 
+// The activation of z, from z times `exponent`: a sigmoid or tanh.
+__device__ __forceinline__ float exponent(u32 tanh) { return tanh ? 2.88539008f : -1.44269504f; }
+__device__ __forceinline__ float activated(float a, u32 tanh) {
+    return fmaf(inverse(1.0f + power(a)), tanh ? -2.0f : 1.0f, tanh ? 1.0f : 0.0f);
+}
+
+// Of four lanes.
+__device__ __forceinline__ float quad_max(float v) {
+    v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
+    return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
+}
+__device__ __forceinline__ float quad_sum(float v) {
+    v += __shfl_xor_sync(~0u, v, 1);
+    return v + __shfl_xor_sync(~0u, v, 2);
+}
+
 // a and b as two halves each, 22 bits together.
 __device__ __forceinline__ void split(float a, float b, u32 &high, u32 &low) {
     __half2 h = __floats2half2_rn(a, b);

@@ -116,9 +116,7 @@ __device__ __forceinline__ void keep(u8 *to, float a, float b, float by) {
 __device__ __forceinline__ u32 bits_of(float value) { return __float_as_uint(fabsf(value)); }
 
 __device__ __forceinline__ float active(float z, u32 kind) {
-    if (kind == RELU) return z < 0.0f ? 0.0f : z;
-    const float a = inverse(1.0f + power(z * (kind == TANH ? 2.88539008f : -1.44269504f)));
-    return kind == TANH ? fmaf(a, -2.0f, 1.0f) : a;
+    return kind == RELU ? (z < 0.0f ? 0.0f : z) : activated(z * exponent(kind), kind);
 }
 
 // What becomes of sums: activations, slopes of losses, errors, d and h, s.
@@ -138,7 +136,7 @@ template <int END_, bool BYTES_, int WARPS_, int WIDTH_> struct Tile {
     // Sixteen bytes are a piece. Those of a row of `left`, and those that a thread copies; the same of `right`. Threads
     // with an even number copy the first slab.
     static constexpr int PIECES = (DOWN ? ROWS : K) * SIZE / 16, OWN = (DOWN ? K : ROWS) * PIECES / THREADS;
-    static constexpr int BESIDE = (TURNED ? K : WIDTH) / 8, ALL = (TURNED ? WIDTH : K) * BESIDE, SOME = (2 * ALL + THREADS - 1) / THREADS;
+    static constexpr int BESIDE = (TURNED ? K : WIDTH) / 8, ALL = (TURNED ? WIDTH : K) * BESIDE, EACH = (2 * ALL + THREADS - 1) / THREADS;
     static constexpr int APART = WIDTH % 32 == 8 ? WIDTH : WIDTH + 8; // of sums
     static constexpr int BLOCKS = (WIDTH > 64 ? 2 : WIDTH == 64 ? 3 : 4) * 4 / WARPS;
 };
@@ -160,14 +158,6 @@ template <class C> __device__ __forceinline__ void losses(const Product &job, u3
     const float by = scale(heaviest * fmaxf(most, 2.0f * bound));
     if (row0 == 0 && lane == 0) job.to_by[of_node] = by;
     u8 *const to = job.to[0] + usize(i) * job.to_node;
-    auto largest = [](float v) {
-        v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
-        return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
-    };
-    auto total = [](float v) {
-        v += __shfl_xor_sync(~0u, v, 1);
-        return v + __shfl_xor_sync(~0u, v, 2);
-    };
     u32 top = 0;
 #pragma unroll 1
     for (int e = 0; e < 4; e++) {
@@ -191,13 +181,13 @@ template <class C> __device__ __forceinline__ void losses(const Product &job, u3
             float top = __int_as_float(0xff800000), all = 0.0f, mean = 0.0f;
 #pragma unroll
             for (int n = 0; n < C::TILES; n++) top = in(n) ? fmaxf(top, z[n]) : top;
-            top = largest(top);
+            top = quad_max(top);
 #pragma unroll
             for (int n = 0; n < C::TILES; n++) z[n] = in(n) ? power((z[n] - top) * 1.44269504f) : 0.0f, all += z[n];
-            const float part = inverse(total(all));
+            const float part = inverse(quad_sum(all));
 #pragma unroll
             for (int n = 0; n < C::TILES; n++) z[n] *= part, mean = in(n) ? fmaf(z[n], a[n], mean) : mean;
-            mean = total(mean);
+            mean = quad_sum(mean);
 #pragma unroll
             for (int n = 0; n < C::TILES; n++) {
                 q[n] = weight * (4 * n + t == label ? z[n] - 1.0f : z[n]);
@@ -273,9 +263,9 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
     const u8 *const bias = right + usize(deep) * job.right_row;
     const u32 right_slab = tid % 2, later_right = both ? 0 : 32 * right_slab;
     right += TURNED ? usize(column0) * job.right_row + right_slab * 64 : later_right * job.right_row + (both ? right_slab * BEHIND : 0);
-    u32 from[C::SOME], into[C::SOME], line[C::SOME];
+    u32 from[C::EACH], into[C::EACH], line[C::EACH];
 #pragma unroll
-    for (int j = 0; j < C::SOME; j++) {
+    for (int j = 0; j < C::EACH; j++) {
         const u32 at = tid / 2 + j * (C::THREADS / 2), l = at / C::BESIDE, p = at % C::BESIDE * 8;
         from[j] = l * job.right_row + (TURNED ? p * 2 : place_of(column0 + p)), into[j] = C::A + l * C::RIGHT + p * 2 + right_slab * SLAB;
         // What is compared with the terms that are left: the first of the piece, or none.
@@ -297,7 +287,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
                 }
             }
 #pragma unroll
-            for (int j = 0; j < C::SOME; j++)
+            for (int j = 0; j < C::EACH; j++)
                 copy16(slot + into[j], right + from[j], line[j] < left_terms ? 16 : 0, tid / 2 + j * (C::THREADS / 2) < C::ALL);
             right += TURNED ? 128 : usize(depth) * job.right_row;
             left_terms -= min(left_terms, depth);

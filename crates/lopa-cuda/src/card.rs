@@ -622,7 +622,7 @@ fn wanted<T: Scalar>(
         Kind::Layers if cores => {
             let of = layers::kernels(plan, job, way != Way::Probe, card.near);
             all.extend(of.into_iter().map(|layers::Wanted { launch, product, beside }| {
-                let layers::Launch { name, threads, shared, blocks } = launch;
+                let general::Launch { name, threads, shared, blocks } = launch;
                 let (after, layer) = (true, 0);
                 Wanted { name, threads, shared, blocks, after, layer, product, beside }
             }));

@@ -1,5 +1,8 @@
 //! Numbers as halves of half precision, as the tensor cores take them.
 
+/// 2^24: a byte with a zero byte above it is the half-precision number byte * 2^-24.
+pub const SUBNORMAL: f32 = 16_777_216.0;
+
 /// The nearest number in half precision.
 pub fn half(a: f32) -> f32 {
     // Below 2^-14 the last bit is 2^-24, as it is of numbers from 1/2 to 1.

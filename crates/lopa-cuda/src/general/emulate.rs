@@ -15,13 +15,12 @@ use super::run::of_node;
 use super::shape::Shape;
 use crate::emulate::Emulation;
 use crate::exponential::Exponential;
-use crate::halves::{half, power_below, split};
+use crate::halves::{SUBNORMAL, half, power_below, split};
 use crate::job::Common;
 use crate::plan::{Plan, Table};
 
-/// What x is multiplied by before it is split; what makes a byte a half.
+/// What x is multiplied by before it is split.
 const SCALE: f32 = 64.0;
-const SUBNORMAL: f32 = 16_777_216.0;
 
 /// Takes over a run that the kernels support.
 pub fn take<T: Exponential>(plan: Plan<T>, nodes: &[Node<T>]) -> Result<Box<dyn DeviceRun<T>>> {

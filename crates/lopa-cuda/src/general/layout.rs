@@ -3,7 +3,7 @@
 use lopa::math::real::Real;
 
 use super::shape::Shape;
-use crate::halves::{bits, power_below, split};
+use crate::halves::{SUBNORMAL, bits, power_below, split};
 use crate::plan::{Plan, Table};
 use crate::run::Layout;
 
@@ -41,9 +41,6 @@ pub struct Stored {
     /// What makes 1 of the stored feature of the bias times `unit`.
     pub bias: f32,
 }
-
-/// 2^24: a byte with a zero byte above it is the half-precision number byte * 2^-24.
-const SUBNORMAL: f32 = 16_777_216.0;
 
 impl Stored {
     pub fn new<T: Real>(plan: &Plan<T>, shape: &Shape) -> Stored {
@@ -85,7 +82,7 @@ fn count<T: Real>(plan: &Plan<T>) -> usize {
 
 /// The largest feature of the nodes, where features are numbers.
 pub fn top<T: Real>(plan: &Plan<T>) -> f32 {
-    if !Shape::new(plan, &plan.job, false).numbers {
+    if is_bytes(plan) {
         return 0.0;
     }
     let size = |top: f32, value: f32| top.max(value.abs());
@@ -93,21 +90,26 @@ pub fn top<T: Real>(plan: &Plan<T>) -> f32 {
     rows.fold(0.0, |top, &row| features(plan, row as usize).fold(top, size))
 }
 
-/// The table of the kernels.
-pub fn table<T: Real>(plan: &Plan<T>, shape: &Shape, stored: Stored) -> Vec<u8> {
-    let (stride, all) = (shape.stride as usize, plan.job.features as usize);
+/// Whether features stay bytes.
+pub fn is_bytes<T: Real>(plan: &Plan<T>) -> bool {
+    matches!(plan.table, Table::Bytes(_)) && plan.shift.iter().all(|&shift| shift == T::zero())
+}
+
+/// The table of the kernels, whose rows have `stride` bytes: features times `scale`, and `one`, which is 1.
+pub fn table<T: Real>(plan: &Plan<T>, stride: u32, scale: f32, one: f32) -> Vec<u8> {
+    let (stride, all) = (stride as usize, plan.job.features as usize);
     let mut table = vec![0; count(plan) * stride];
     for (row, to) in table.chunks_exact_mut(stride).enumerate() {
         match &plan.table {
-            Table::Bytes(bytes) if !shape.numbers => {
+            Table::Bytes(bytes) if is_bytes(plan) => {
                 to[..all].copy_from_slice(&bytes[row * all..(row + 1) * all]);
-                to[all] = stored.one as u8;
+                to[all] = one as u8;
             }
             _ => {
-                let values = features(plan, row).map(|value| split(value * stored.scale));
-                for (q, halves) in values.chain([[stored.one, 0.0]]).enumerate() {
-                    for (term, value) in halves.into_iter().enumerate().take(shape.terms as usize) {
-                        let at = match shape.terms {
+                let values = features(plan, row).map(|value| split(value * scale));
+                for (q, halves) in values.chain([[one, 0.0]]).enumerate() {
+                    for (term, value) in halves.into_iter().enumerate().take(plan.terms as usize) {
+                        let at = match plan.terms {
                             2 => q / 32 * 128 + term * 64 + q % 32 * 2,
                             _ => q * 2,
                         };

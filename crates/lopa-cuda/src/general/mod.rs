@@ -13,8 +13,9 @@ use crate::plan::{Evaluated, Plan};
 
 #[cfg(feature = "emulate")]
 pub use emulate::take as emulated;
-pub use layout::{features, top};
+pub use layout::{is_bytes, table, top};
 pub use run::take;
+pub use shape::Launch;
 use shape::Shape;
 
 /// The most hidden units and classes.

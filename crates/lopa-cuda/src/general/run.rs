@@ -369,7 +369,7 @@ pub fn take<T: Scalar>(
         ..Task::default()
     };
     prepare(&mut task, &card, &mut state, (&shape, noted), &plan.weights)?;
-    task.common.table = state.copy(&card, &table(&plan, &shape, stored))?;
+    task.common.table = state.copy(&card, &table(&plan, shape.stride, stored.scale, stored.one))?;
     // The host's copy is not needed any more.
     plan.table = Table::Numbers(Vec::new());
     let factors = m * shape.tiles as usize * shape.step() as usize;

@@ -6,20 +6,19 @@ mod product;
 use lopa::error::Result;
 use lopa::math::real::Real;
 
+pub use product::Product;
 use product::{Form, depth};
-pub use product::{Launch, Product};
 
 use crate::driver::Card;
-use crate::general::{ORDER, features};
-use crate::halves::{bits, power_below, split};
+use crate::general::{Launch, ORDER, is_bytes, table};
+use crate::halves::{SUBNORMAL, power_below};
 use crate::job::{Address, Common, Job, RELU, Scalar};
-use crate::plan::{Kind, Plan, Table};
+use crate::plan::{Kind, Plan};
 use crate::run::State;
 
-/// What activations that are at most 1, and what x, are multiplied by before they are split; what makes a byte a half.
+/// What activations that are at most 1, and what x, are multiplied by before they are split.
 const ACTIVATIONS: f32 = 8192.0;
 const WEIGHTS: f32 = 64.0;
-const SUBNORMAL: f32 = 16_777_216.0;
 
 /// What is known of each node's numbers, and of each layer's: places as in kernels/layers.cu.
 const HEAD_TOP: u64 = 0;
@@ -57,24 +56,14 @@ pub fn can<T: Real>(plan: &Plan<T>, capability: [i32; 2]) -> bool {
     T::BYTES == 4 && plan.kind == Kind::Layers && capability[0] >= 8 && plan.job.features > 0
 }
 
-/// Whether features stay bytes.
-fn keeps_bytes<T: Real>(plan: &Plan<T>) -> bool {
-    matches!(plan.table, Table::Bytes(_)) && plan.shift.iter().all(|&shift| shift == T::zero())
-}
-
 /// Bytes of a row of numbers as halves: see kernels/layers.cu.
 fn row(numbers: u32, terms: u32) -> u32 {
     numbers.div_ceil(depth(terms)) * 128
 }
 
-/// Where a half of a number is in its row.
-fn place_of(at: usize, term: usize, terms: u32) -> usize {
-    if terms == 2 { at / 32 * 128 + term * 64 + at % 32 * 2 } else { at * 2 }
-}
-
 /// Orders minibatches as the kernels do, and says how they keep features: `stride` is in bytes.
 pub fn order<T: Real>(plan: &mut Plan<T>) {
-    let bytes = keeps_bytes(plan);
+    let bytes = is_bytes(plan);
     let inputs = plan.job.features + 1;
     let stride = if bytes { inputs.next_multiple_of(16) } else { row(inputs, plan.terms) };
     let change = |job: &mut Job<T>| {
@@ -97,31 +86,8 @@ fn scale<T: Real>(plan: &Plan<T>) -> f32 {
 
 /// Copies the features to the card, each row with a 1 behind it: bytes or halves.
 pub fn copy<T: Scalar>(card: &Card, state: &mut State<T>, plan: &Plan<T>) -> Result<Address> {
-    let [all, stride] = [plan.job.features, plan.job.stride].map(|length| length as usize);
-    let count = match &plan.table {
-        Table::Bytes(bytes) => bytes.len(),
-        Table::Numbers(values) => values.len(),
-    } / all;
-    let mut table = vec![0; count * stride];
-    for (row, to) in table.chunks_exact_mut(stride).enumerate() {
-        match &plan.table {
-            Table::Bytes(bytes) if keeps_bytes(plan) => {
-                to[..all].copy_from_slice(&bytes[row * all..(row + 1) * all]);
-                to[all] = 1;
-            }
-            _ => {
-                let scale = scale(plan);
-                for (at, value) in features(plan, row).chain([1.0]).enumerate() {
-                    let halves = split(value * scale).into_iter().take(plan.terms as usize);
-                    for (term, half) in halves.enumerate() {
-                        let place = place_of(at, term, plan.terms);
-                        to[place..place + 2].copy_from_slice(&bits(half).to_le_bytes());
-                    }
-                }
-            }
-        }
-    }
-    state.copy(card, &table)
+    let (scale, one) = if is_bytes(plan) { (1.0, 1.0) } else { (scale(plan), scale(plan)) };
+    state.copy(card, &table(plan, plan.job.stride, scale, one))
 }
 
 /// Where the kernels keep what they compute, all of it in one piece of memory.

@@ -1,5 +1,6 @@
 //! The parameters of products on tensor cores: `Product` of kernels/layers.cu, field by field.
 
+use crate::general::Launch;
 use crate::job::Address;
 
 /// See kernels/layers.cu.
@@ -69,15 +70,6 @@ const SLAB: u32 = 32;
 /// Terms that are added at a time: two halves of them, or twice as many.
 pub fn depth(terms: u32) -> u32 {
     2 * SLAB / terms
-}
-
-/// A kernel for a product: its name, the threads and the shared memory of a block, the blocks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Launch {
-    pub name: String,
-    pub threads: u32,
-    pub shared: u32,
-    pub blocks: u64,
 }
 
 /// Blocks of so many warps, each with 32 rows of results and `width` columns.

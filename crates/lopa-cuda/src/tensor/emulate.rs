@@ -12,13 +12,12 @@ use lopa::math::real::Real;
 use super::{CLASSES, ORDER, SLOT, UNITS};
 use crate::emulate::Emulation;
 use crate::exponential::Exponential;
-use crate::halves::{power_below, split};
+use crate::halves::{SUBNORMAL, power_below, split};
 use crate::job::Common;
 use crate::plan::{Plan, Table};
 
 /// As in kernels/tensor.cuh.
 const SCALE: f32 = 64.0;
-const SUBNORMAL: f32 = 16_777_216.0;
 const ROWS: usize = 5 * SLOT as usize;
 const BACK: usize = 3 * SLOT as usize;
 /// Units and classes, padded to whole tiles.

@@ -38,7 +38,7 @@ const PARAMETERS: [&str; 6] = ["Product", "Job", "Sums", "Spans", "Finding", "Si
 
 /// The functions of instructions.cuh from the first to before the second are those of the processor.
 const INSTRUCTIONS: [&str; 2] =
-    ["__device__ __forceinline__ u32 shared(", "// a and b as two halves each"];
+    ["__device__ __forceinline__ u32 shared(", "// The activation of z, from"];
 
 fn translated(source: &str) -> String {
     let mut text = source.to_string();

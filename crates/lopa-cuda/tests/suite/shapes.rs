@@ -231,12 +231,21 @@ fn any_model(range: &Range, seed: u64) -> Case {
     case
 }
 
-fn draws(range: &Range, device: &str, of: fn(&Range, u64) -> Case) {
-    (0..200).into_par_iter().for_each(|seed| {
-        let Case { text, data, sets, .. } = of(range, seed);
-        let sets: Vec<&str> = data.iter().chain(&sets).map(String::as_str).collect();
-        compare(&text, &sets, device);
+/// Every case, with some more overrides.
+fn each(
+    cases: impl IntoParallelIterator<Item = Case>,
+    more: &[&str],
+    go: impl Fn(&str, &[&str]) + Sync,
+) {
+    cases.into_par_iter().for_each(|Case { text, data, sets, .. }| {
+        let own = data.iter().chain(&sets).map(String::as_str);
+        go(&text, &own.chain(more.iter().copied()).collect::<Vec<_>>());
     });
+}
+
+fn draws(range: &Range, device: &str, of: fn(&Range, u64) -> Case) {
+    let cases = (0..200).into_par_iter().map(|seed| of(range, seed));
+    each(cases, &[], |text, sets| compare(text, sets, device));
 }
 
 #[test]
@@ -253,11 +262,9 @@ fn kernels_agree_with_the_processor_in_200_drawn_shapes() {
 
 /// With one product in place of several, over more iterations: θ is 0 at first.
 fn rounded_draws(range: &Range, device: &str) {
-    (0..200).into_par_iter().for_each(|seed| {
-        let Case { text, data, sets, .. } = drawn(range, seed);
-        let more = ["run.iterations=12", "run.precision=tf32"];
-        let sets: Vec<&str> = data.iter().chain(&sets).map(String::as_str).chain(more).collect();
-        compare_within(&text, &sets, device, (1e-2, 3e-3));
+    let cases = (0..200).into_par_iter().map(|seed| drawn(range, seed));
+    each(cases, &["run.iterations=12", "run.precision=tf32"], |text, sets| {
+        compare_within(text, sets, device, (1e-2, 3e-3));
     });
 }
 
@@ -304,11 +311,8 @@ fn kernels_of_any_model_agree_with_the_processor_in_200_drawn_shapes() {
 
 /// Every variable, to the bit.
 fn bits(models: u64) {
-    (0..models).into_par_iter().for_each(|seed| {
-        let Case { text, data, sets, .. } = any_model(&SMALL, seed);
-        let sets: Vec<&str> = data.iter().chain(&sets).map(String::as_str).collect();
-        same_bits(&text, &sets);
-    });
+    let cases = (0..models).into_par_iter().map(|seed| any_model(&SMALL, seed));
+    each(cases, &[], same_bits);
 }
 
 #[test]
@@ -332,8 +336,5 @@ pub fn layers() {
     });
     let models: Vec<Case> = models.collect();
     assert!(models.len() > 50);
-    models.into_par_iter().for_each(|Case { text, data, sets, .. }| {
-        let sets: Vec<&str> = data.iter().chain(&sets).map(String::as_str).collect();
-        compare(&text, &sets, "layers");
-    });
+    each(models, &[], |text, sets| compare(text, sets, "layers"));
 }
