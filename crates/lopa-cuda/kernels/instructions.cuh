@@ -1,4 +1,4 @@
-// Products of small matrices of halves, for every card from sm_80 on, copies into shared memory, and numbers as halves.
+// What cards from sm_80 on can do: multiply small matrices of halves, and copy into shared memory. Numbers as halves.
 
 #pragma once
 
@@ -32,7 +32,7 @@ __device__ __forceinline__ void copy16(u32 to, const void *from) {
 }
 __device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
 template <int N> __device__ __forceinline__ void copied() { asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory"); }
-// If it is wanted: its first `size` bytes, and zeros.
+// Copies `size` bytes and fills sixteen up with zeros, but only if `wanted`.
 __device__ __forceinline__ void copy16(u32 to, const void *from, u32 size, bool wanted) {
     asm volatile("{.reg .pred p;\nsetp.ne.u32 p, %3, 0;\n@p cp.async.cg.shared.global [%0], [%1], 16, %2;}\n"
                  ::"r"(to), "l"(from), "r"(size), "r"(u32(wanted)) : "memory");
@@ -46,8 +46,8 @@ __device__ __forceinline__ u32 found(const u32 *list, usize at) {
     return value;
 }
 
-// Halves of each number, in layers.cu: a word of the text that src/kernels.rs replaces before the driver translates it, so that
-// what is not used is not there.
+// How many halves a number has in layers.cu. src/kernels.rs writes the count into the text before the driver translates it, and
+// the driver leaves out the code of the other case.
 __device__ __forceinline__ u32 halves() {
     u32 terms;
     asm("mov.u32 %0, TERMS;" : "=r"(terms));
@@ -72,7 +72,7 @@ __device__ __forceinline__ float activated(float a, u32 tanh) {
     return fmaf(inverse(1.0f + power(a)), tanh ? -2.0f : 1.0f, tanh ? 1.0f : 0.0f);
 }
 
-// Of four lanes.
+// The largest value, and the sum, of four neighbouring lanes.
 __device__ __forceinline__ float quad_max(float v) {
     v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
     return fmaxf(v, __shfl_xor_sync(~0u, v, 2));

@@ -2,25 +2,25 @@
 // layers, biases or none, any activation, any loss.
 //
 //   move, draw, update, find, tick, carry, sizes    as in lopa.cu
-//   halves     theta and v, and x
+//   halves     splits theta, v and x
 //   forward    inputs of a layer times its weights: activations
-//   head       the last of them times theta and v: scores; from these slopes of the losses
+//   head       the last of them times theta and v: scores, and from these the slopes of the losses
 //   outer      activations, transposed, times slopes: d and h
 //   errors     slopes times theta and v, or errors of the layer above times its weights, both times the activation's slope
 //   backward   inputs of a layer, transposed, times its errors: s
 //
-// Tensor cores multiply halves (11 bits) and add in f32. A number is multiplied by a power of two, so that none of its kind at
-// a node is above 2^14, and split into two halves, high and low, of 22 bits together; the product of two low ones is left out:
-// three products in place of one, and results almost in f32. Bytes are one half. With `run.precision = "tf32"` high halves are
-// all. Every sum has a fixed order, but for that within a tensor core.
+// Tensor cores multiply halves (11 bits) and add in f32. The numbers of a matrix are scaled by a power of two to at most 2^14 per
+// node, then split into a high and a low half, 22 bits together. High times high, high times low and low times high are three
+// products in place of one, and give almost the precision of f32. A byte is a half as it is. With `run.precision = "tf32"` there
+// are high halves only. Sums have a fixed order, except within a tensor core.
 //
-// The power of two must be known before numbers are: it follows from the largest entries of the factors. A bound that is far
-// above the largest number costs nothing up to 2^12, since halves have bits down to 2^-24.
+// A kernel needs the power of two before it has computed the numbers, and takes it from a bound: the largest entries of the
+// factors, multiplied. The bound may be 2^12 times too large without loss, since halves have bits down to 2^-24.
 //
-// Minibatches are in the order xi1, xi2, sigma1 (the front), sigma2, xi3 (the back). Theta and v are the even and the odd
-// columns of a matrix, and slopes of the back are those that they are multiplied by; slopes of the front have columns of their
-// own. Rows of matrices of halves have 32 high ones,
-// then 32 low ones, alternately, and zeros after the last number, with one half up to a multiple of 64; an activation after the last unit is 1, for the bias.
+// Minibatches are in the order xi1, xi2, sigma1 (the front), sigma2, xi3 (the back). Theta and v are the even and the odd columns
+// of one matrix. Slopes of the back have the same columns, since they are multiplied by it; slopes of the front have a column per
+// class. A row has 32 high halves, then the 32 low halves of the same numbers, and so on; in tf32 high halves only. It ends with
+// zeros, up to a whole number of 128 bytes. The activation after the last unit is 1, for the bias.
 //
 // `make` compiles this file into layers.ptx.zst.
 
@@ -29,12 +29,12 @@
 #include "move.cuh"
 #include "steps.cuh"
 
-// What is known of each node's numbers, `many` words, which `draw` clears; src/layers/mod.rs has the same. Tops are the largest,
-// as the bits of a number; what a matrix of halves was multiplied by ends in BY. Those of a layer come after the first LAYERS.
+// Words per node: the largest |entry| of a matrix (TOP, as the bits of a number), and the power of two it was scaled by (BY).
+// `draw` clears all `many` of them. Those of the layers begin at LAYERS; src/layers/mod.rs has the same places.
 enum { HEAD_TOP, HEAD_BY, TARGET_TOP, SLOPE_TOP, SLOPE_BY, LAYERS };
 
-// Products of all nodes; src/layers/product.rs has the same fields in the same order. In up to three parts, each with
-// factors and results of its own. Lengths are in bytes.
+// A product for all nodes, in up to three parts with factors and results of their own; src/layers/product.rs has the same fields
+// in the same order. Lengths are in bytes.
 struct Product {
     const u8 *left, *right;   // rows of halves, or of bytes
     const u32 *picks;         // the numbers of the rows of `left`, if they are not one after the other
@@ -69,13 +69,13 @@ __device__ __forceinline__ bool both_halves() { return halves() == 2; }
 // What x is multiplied by.
 #define WEIGHTS 64.0f
 
-// What numbers up to `bound` are multiplied by; so that the inverse of a product of two is a number.
+// The power of two for numbers up to `bound`. The inverse of a product of two of them is still finite.
 __device__ __forceinline__ float scale(float bound) { return fminf(fmaxf(power_below(bound, 14), 0x1p-50f), 0x1p60f); }
 __device__ __forceinline__ float top_of(const u32 *top, usize at) { return __uint_as_float(top[at]); }
 
-// Terms that are added at a time: two halves of them, or twice as many.
+// Terms per stage: 32 with two halves each, or 64 with one.
 __device__ __forceinline__ u32 depth() { return both_halves() ? 32 : 64; }
-// Where the high half of a column is in a row; and from there to the low one.
+// Where the high half of a column is in a row, and how far behind it the low one is.
 enum { BEHIND = 64 };
 __device__ __forceinline__ u32 place_of(u32 column) { return both_halves() ? column / 32 * 128 + column % 32 * 2 : column * 2; }
 // Bytes of a row.
@@ -119,11 +119,11 @@ __device__ __forceinline__ float active(float z, u32 kind) {
     return kind == RELU ? (z < 0.0f ? 0.0f : z) : activated(z * exponent(kind), kind);
 }
 
-// What becomes of sums: activations, slopes of losses, errors, d and h, s.
+// What a product's sums become: activations, slopes of the losses, errors, d and h, s.
 enum { ACTIVATES, LOSES, SLOPES, REGULARISES, SCALES };
 
-// A warp has 32 rows of results and all columns of its block, WIDTH. Of a stage there are two slabs of 32 terms: their high and
-// their low halves, or 64 terms.
+// A warp computes 32 rows and all WIDTH columns of its block. A stage consists of two slabs: the high and the low halves of 32
+// terms, or the first and the last 32 of 64.
 template <int END_, bool BYTES_, int WARPS_, int WIDTH_> struct Tile {
     static constexpr int END = END_, WARPS = WARPS_, WIDTH = WIDTH_;
     static constexpr bool BYTES = BYTES_, DOWN = END >= REGULARISES, TURNED = END == SLOPES, HALVES = END == ACTIVATES || TURNED;
@@ -131,22 +131,22 @@ template <int END_, bool BYTES_, int WARPS_, int WIDTH_> struct Tile {
     static constexpr int ROWS = 32 * WARPS, THREADS = 32 * WARPS, K = 32, TILES = WIDTH / 8, SIZE = BYTES ? 1 : 2;
     // Bytes of a row of `left` and of one of `right` in shared memory: rows of neighbours are in different banks.
     static constexpr int LEFT = DOWN ? ROWS * SIZE + 16 : BYTES ? 48 : 80, RIGHT = TURNED ? 80 : WIDTH == 104 ? 208 : WIDTH * 2 + 16;
-    // Of a slab.
+    // Bytes of a slab of each.
     static constexpr int A = (DOWN ? K : ROWS) * LEFT, B = (TURNED ? WIDTH : K) * RIGHT;
-    // Sixteen bytes are a piece. Those of a row of `left`, and those that a thread copies; the same of `right`. Threads
-    // with an even number copy the first slab.
+    // A piece has sixteen bytes: how many a row of `left` has, and how many a thread copies; the same for `right`. Threads with
+    // an even number copy the first slab.
     static constexpr int PIECES = (DOWN ? ROWS : K) * SIZE / 16, OWN = (DOWN ? K : ROWS) * PIECES / THREADS;
     static constexpr int BESIDE = (TURNED ? K : WIDTH) / 8, ALL = (TURNED ? WIDTH : K) * BESIDE, EACH = (2 * ALL + THREADS - 1) / THREADS;
     static constexpr int APART = WIDTH % 32 == 8 ? WIDTH : WIDTH + 8; // of sums
     static constexpr int BLOCKS = (WIDTH > 64 ? 2 : WIDTH == 64 ? 3 : 4) * 4 / WARPS;
 };
 
-// From scores of 32 rows, and those along v, to what d, h and errors are sums of: of a row of xi1 and sigma2 slopes, of sigma1
-// their negative, of xi2 the curvature along v; of xi3 the negative of both. Four lanes have a row, each every fourth class.
+// Scores of 32 rows, and those along v, become what d, h and errors sum up: for xi1 and sigma2 the slopes, for sigma1 minus the
+// slopes, for xi2 the curvature along v, for xi3 minus both. Four lanes share a row, each with every fourth class.
 template <class C> __device__ __forceinline__ void losses(const Product &job, u32 i, u32 row0, const float *sums) {
     const u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, classes = job.across / 2;
     const usize of_node = usize(i) * job.many;
-    // How large scores are at most, then slopes and curvatures.
+    // Bounds of scores, then of slopes and curvatures.
     const float bound = float(job.deep[0]) * (job.left_top ? top_of(job.left_top, of_node) : job.left_most) * top_of(job.right_top, of_node);
     const float most = job.loss == SQUARED ? bound + top_of(job.target_top, of_node) : job.loss == HUBER ? job.delta : 1.0f;
     float weights[5], heaviest = 0.0f;
@@ -235,7 +235,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
     const u32 SLAB = one_slab ? C::B : C::A + C::B, stage = C::A + C::B + SLAB, depth = ::depth(); // SLAB: to the second
     const usize of_node = usize(i) * job.many;
 
-    // What this thread copies of `left`: rows from its own on, `step` apart.
+    // This thread copies every `step`th row of `left`, from `own` on.
     const usize before = usize(i) * job.each + job.first[part];
     const u32 slab = one_slab ? 0 : tid % 2, left_tid = one_slab ? tid : tid / 2, step = C::THREADS / C::PIECES / (one_slab ? 1 : 2);
     const u32 own = left_tid / C::PIECES, piece = left_tid % C::PIECES, later_left = both ? 0 : 32 * slab; // terms
@@ -258,7 +258,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
         for (int j = 0; j < MOST; j++)
             if (mine(j)) rows[j] = job.left + usize(number(row0 + own + j * step, job.down)) * job.left_row + slab * (BYTES ? 32 : 64) + piece * 16;
     }
-    // What it copies of `right`.
+    // And these pieces of `right`.
     const u8 *right = job.right + usize(i) * job.right_node + job.right_first[part];
     const u8 *const bias = right + usize(deep) * job.right_row;
     const u32 right_slab = tid % 2, later_right = both ? 0 : 32 * right_slab;
@@ -268,7 +268,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
     for (int j = 0; j < C::EACH; j++) {
         const u32 at = tid / 2 + j * (C::THREADS / 2), l = at / C::BESIDE, p = at % C::BESIDE * 8;
         from[j] = l * job.right_row + (TURNED ? p * 2 : place_of(column0 + p)), into[j] = C::A + l * C::RIGHT + p * 2 + right_slab * SLAB;
-        // What is compared with the terms that are left: the first of the piece, or none.
+        // The first term of the piece, which is copied while it is below `left_terms`; or no term at all.
         if (TURNED) line[j] = column0 + l < job.across ? later_right + p : ~0u;
         else line[j] = column0 + p < job.across ? later_right + l : ~0u;
     }
@@ -300,8 +300,8 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
     };
 
     float sum[2][C::TILES][4] = {};
-    // Where a lane's row is of matrices of 8 by 8 in the first factor, and in the second. A lane reads four bytes of a row at
-    // once: of sixteen terms, place 2t + e (e < 2) is 4t + e, place 8 + 2t + e is 4t + 2 + e.
+    // The row that this lane addresses in matrices of 8 by 8, of the first factor and of the second. With bytes a lane reads four
+    // at once, which changes the order of sixteen terms: place 2t + e (e < 2) is 4t + e, place 8 + 2t + e is 4t + 2 + e.
     const u32 place = lane % 8, later = lane / 8 % 2;
     const u32 at_a = DOWN ? (place + lane / 16 * 8) * C::LEFT + (row_w + later * 8) * 2 : (row_w + lane % 16) * C::LEFT + lane / 16 * 16;
     const u32 term = BYTES && !DOWN ? place / 2 * 4 + place % 2 + later * 2 : place + later * 8;
@@ -383,7 +383,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
     copied<0>();
     __syncthreads();
 
-    // From sums to results, each warp its own.
+    // Each warp turns its sums into results.
     const float left_by = job.left_by ? job.left_by[of_node] : job.left_is, right_by = job.right_by ? job.right_by[of_node] : job.right_is;
     float *const sums = (float *)room + row_w * C::APART;
     const float by = 1.0f / (left_by * right_by); // a power of two
@@ -442,7 +442,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
             top = __reduce_max_sync(~0u, top);
             if (lane == 0) atomicMax(job.to_top + of_node, top);
         }
-        // The unit that is 1, if it has eight columns of its own.
+        // The unit that is 1, if no other unit shares its eight columns.
         if (!TURNED && job.across % 8 == 0 && column0 + C::WIDTH >= job.across && row0 + tid < job.down)
             keep(to + usize(row0 + tid) * job.to_row + place_of(job.across), 1.0f, to_by);
     } else {
@@ -497,7 +497,7 @@ struct Layer {
     u32 rows, units, offset, blocks; // offset: in x; blocks: of a node
 };
 
-// A block of node i: theta and v; their largest, and that of targets.
+// A block for node i splits theta and v, and finds their largest entry and that of the targets.
 enum { SPLITTERS = 256, TURNS = 4 };
 __device__ __forceinline__ void heads(const Job<float> &job, u32 i) {
     const u32 classes = job.classes;
@@ -521,7 +521,7 @@ __device__ __forceinline__ void heads(const Job<float> &job, u32 i) {
         keep(to + usize(j / classes) * row_of(2 * classes) + place_of(2 * (j % classes)), theta[j], v[j], by);
 }
 
-// A block for some rows of a layer of x; eight columns of a row per thread and turn.
+// A block splits some rows of a layer of x; a thread takes eight columns of a row at a time.
 __device__ __forceinline__ void weights(const Job<float> &job, u32 i, const Layer &layer, u32 block, u32 now) {
     const u32 units = layer.units, pieces = (units + 7) / 8, all = layer.rows * pieces, first = block * SPLITTERS * TURNS + threadIdx.x;
     const float *const of = job.x[now] + usize(i) * job.n + layer.offset;
@@ -553,7 +553,7 @@ __device__ __forceinline__ void weights(const Job<float> &job, u32 i, const Laye
     if (threadIdx.x % 32 == 0) atomicMax(layer.top + usize(i) * job.many, top);
 }
 
-// The first blocks have theta and v of a node, the rest x.
+// The first blocks split theta and v, one block per node; the rest split x.
 extern "C" __global__ void __launch_bounds__(SPLITTERS) halves_f32(const __grid_constant__ Job<float> job, u32 at) {
     u32 block = blockIdx.x;
     if (block < job.m) {

@@ -4,7 +4,7 @@
 
 #include "job.cuh"
 
-// How many entries a thread of `move` mixes at once: fewer waits, and what is said of a neighbour is read once.
+// How many entries a thread of `move` mixes at once: it waits less often, and reads the number and weight of a neighbour once.
 enum { SOME = 4 };
 
 // own + sum of w_ij (message_j - own), in the order of the row, for some entries.
@@ -145,7 +145,7 @@ template <class T> __device__ void draw(const Job<T> &job, u32 k, u32 i, u32 b, 
         if (t < most) picks[job.start[batch] + b * 16 + t] = word[t];
 }
 
-// Blocks that draw, one thread for sixteen samples; what is known of a node's numbers is not known any more.
+// How many blocks draw, with one thread for sixteen samples. They also clear `tops`.
 template <class T> __device__ usize drawers(const Job<T> &job) { return (usize(job.m) * job.blocks + blockDim.x - 1) / blockDim.x; }
 
 template <class T> __device__ void draw(const Job<T> &job, u32 at) {

@@ -190,14 +190,15 @@ enum Parameters<T: Scalar> {
 /// A step of an iteration.
 enum Step<T: Scalar> {
     Launch(Launch<T>),
-    /// Beside the rest of an evaluation.
+    /// A launch, and the rest of an evaluation, which need not wait for it.
     Beside(Launch<T>, Vec<Step<T>>),
     /// The exchange with this number.
     Post(usize),
 }
 
 impl<T: Scalar> Step<T> {
-    /// Launches it, but for exchanges, for the iteration that is `later` iterations after the clock, from buffer `now` on.
+    /// Launches its kernels, for the iteration that is `later` iterations after the clock, from buffer `now` on; exchanges are
+    /// not its work.
     fn go(&self, card: &Card, later: usize, now: usize) -> Result<()> {
         match self {
             Step::Launch(launch) => launch.go(card, launch.at(later, now)),
@@ -250,7 +251,7 @@ impl<T: Scalar> Launch<T> {
     }
 }
 
-/// With plain kernels, or (`cores`) those of src/layers for evaluations.
+/// Takes over a run with plain kernels or, if `cores`, with those of src/layers for evaluations.
 fn take<T: Scalar>(
     mut card: Card,
     mut plan: Plan<T>,

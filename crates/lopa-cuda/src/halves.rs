@@ -12,7 +12,7 @@ pub fn half(a: f32) -> f32 {
     }
     let bits = a.to_bits();
     let near = f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff);
-    // Numbers beyond 65 504 do not occur or are not finite.
+    // A number beyond 65 504 overflows, as on the card.
     match near.abs() {
         _ if a.is_nan() => a,
         size if size > 65_504.0 => f32::INFINITY.copysign(a),

@@ -14,7 +14,7 @@ pub fn ptx() -> String {
     text(ANY)
 }
 
-/// The kernels of `representation` for tensor cores of any card that has them, with so many halves of each number.
+/// The kernels of `representation` for the tensor cores of any card; `terms` is the number of halves of each number.
 pub fn layers(terms: u32) -> String {
     text(LAYERS).replace("TERMS", &terms.to_string())
 }

@@ -16,11 +16,11 @@ use crate::job::{Address, Common, Job, RELU, Scalar};
 use crate::plan::{Kind, Plan};
 use crate::run::State;
 
-/// What activations that are at most 1, and what x, are multiplied by before they are split.
+/// Scales of activations, which are at most 1, and of x.
 const ACTIVATIONS: f32 = 8192.0;
 const WEIGHTS: f32 = 64.0;
 
-/// What is known of each node's numbers, and of each layer's: places as in kernels/layers.cu.
+/// Places of the words that each node has, then of those that each of its layers has: see kernels/layers.cu.
 const HEAD_TOP: u64 = 0;
 const HEAD_BY: u64 = 1;
 const TARGET_TOP: u64 = 2;
@@ -61,7 +61,7 @@ fn row(numbers: u32, terms: u32) -> u32 {
     numbers.div_ceil(depth(terms)) * 128
 }
 
-/// Orders minibatches as the kernels do, and says how they keep features: `stride` is in bytes.
+/// Puts minibatches in the kernels' order, and sets how the kernels keep features; `stride` is in bytes.
 pub fn order<T: Real>(plan: &mut Plan<T>) {
     let bytes = is_bytes(plan);
     let inputs = plan.job.features + 1;
@@ -79,18 +79,18 @@ pub fn order<T: Real>(plan: &mut Plan<T>) {
     }
 }
 
-/// What numbers of the table are multiplied by.
+/// The scale of a table of numbers.
 fn scale<T: Real>(plan: &Plan<T>) -> f32 {
     power_below(plan.top.max(1.0), 14)
 }
 
-/// Copies the features to the card, each row with a 1 behind it: bytes or halves.
+/// Copies the features to the card, as bytes or as halves, with a 1 at the end of each row.
 pub fn copy<T: Scalar>(card: &Card, state: &mut State<T>, plan: &Plan<T>) -> Result<Address> {
     let (scale, one) = if is_bytes(plan) { (1.0, 1.0) } else { (scale(plan), scale(plan)) };
     state.copy(card, &table(plan, plan.job.stride, scale, one))
 }
 
-/// Where the kernels keep what they compute, all of it in one piece of memory.
+/// Where the kernels keep what they compute: one piece of memory holds all of it.
 struct Places {
     hidden: Vec<Address>,
     errors: Vec<Address>,
@@ -117,7 +117,7 @@ fn offset(units: &[u32], job: &Common, bias: u32, l: usize) -> u32 {
     (0..l).map(|l| inputs(units, job, bias, l) * units[l]).sum()
 }
 
-/// What is known of a node.
+/// Words per node: see [`HEAD_TOP`] and those after it.
 fn many(units: &[u32]) -> u32 {
     (LAYERS + OF_LAYER * units.len() as u64) as u32
 }
@@ -175,8 +175,8 @@ pub fn place<T: Scalar>(
     Ok(())
 }
 
-/// A kernel of an evaluation: with the job as its parameters, or with those of a product; and whether later ones need not wait
-/// for it.
+/// A kernel of an evaluation. Its parameters are those of a product or, without one, the job; later kernels need not wait for one
+/// that is `beside` them.
 pub struct Wanted {
     pub launch: Launch,
     pub product: Option<Box<Product>>,
@@ -200,7 +200,7 @@ pub fn kernels<T: Real>(plan: &Plan<T>, job: &Job<T>, with_s: bool, near: usize)
     let slopes = row(2 * classes, terms);
     let of_hidden = |l: usize| row(units[l] + 1, terms);
     let of_units = |l: usize| row(units[l], terms);
-    // Activations are at most 1, or known.
+    // Sigmoids and tanh are at most 1; the largest ReLU is measured.
     let relu = job.tanh == RELU;
     let if_relu = |address: Address| if relu { address } else { 0 };
     let all_fours = |numbers: &[u32]| u32::from(numbers.iter().all(|number| number % 4 == 0));

@@ -67,12 +67,12 @@ pub enum Form {
 /// Terms of a slab.
 const SLAB: u32 = 32;
 
-/// Terms that are added at a time: two halves of them, or twice as many.
+/// Terms per stage: 32 with two halves each, or 64 with one.
 pub fn depth(terms: u32) -> u32 {
     2 * SLAB / terms
 }
 
-/// Blocks of so many warps, each with 32 rows of results and `width` columns.
+/// A block has `warps` warps; each computes 32 rows and `width` columns of results.
 #[derive(Debug, Clone, Copy)]
 struct Tile {
     warps: u32,
@@ -96,8 +96,8 @@ const TILES: [Tile; 9] = [
 const PROCESSORS: u64 = 132;
 const SHARED: u32 = 227 << 10;
 
-/// Cycles: until the first terms have come; from one stage to the next where only one is awaited; half of those of a warp
-/// for 32 terms of a column and one product of halves; those for the results of a column, and where they need others.
+/// Cycles, as measured: before the first terms have arrived; for a stage to arrive; twice those of a warp for one product of 32
+/// terms and a column; for the results of a column, and for those that read other numbers.
 const START: u64 = 4000;
 const STAGE: u64 = 2600;
 const PRODUCT: u64 = 2;
@@ -105,7 +105,7 @@ const RESULTS: u64 = 16;
 const WITH: u64 = 32;
 
 impl Tile {
-    /// Blocks that a multiprocessor has registers for.
+    /// How many blocks a multiprocessor has registers for.
     fn blocks(self) -> u32 {
         let of_four = match self.width {
             16 | 32 => 4,
@@ -148,7 +148,7 @@ impl Form {
         }
     }
 
-    /// Whether there is a kernel for these blocks; one of the head has all columns.
+    /// Whether there is a kernel with this tile; a block of the head has all columns.
     fn has(self, Tile { width, .. }: Tile, across: u32) -> bool {
         match self {
             Form::Head => width != 104 && width >= across,
@@ -159,8 +159,8 @@ impl Form {
 }
 
 impl Product {
-    /// The kernel with the best tiles for `m` nodes, among those for which a block of the card has enough shared memory, and
-    /// the stages that it is told; results do not depend on either.
+    /// The kernel with the best tile for `m` nodes whose blocks fit into `near` bytes of shared memory. Sets the number of stages.
+    /// Results depend on neither.
     pub fn launch(&mut self, m: u32, form: Form, terms: u32, near: usize) -> Launch {
         let blocks = |tile: Tile| {
             let tiles = self.down.div_ceil(32 * tile.warps) * self.across.div_ceil(tile.width);

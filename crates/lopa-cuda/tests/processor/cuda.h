@@ -1,4 +1,4 @@
-// As much of CUDA as kernels/lopa.cu and kernels/layers.cu need, on the processor: what each thread calls. threads.h runs the threads.
+// The part of CUDA that kernels/lopa.cu and kernels/layers.cu need, on the processor; threads.h runs the threads.
 
 #pragma once
 
@@ -38,7 +38,7 @@ extern unsigned room_bytes;
 void __syncthreads();
 void __syncwarp();
 unsigned own_lane();
-// What all lanes of a warp have, one after the other; at most 128 bytes each.
+// The values of all lanes of the warp, in order; at most 128 bytes each.
 const void *of_all(const void *value, unsigned bytes);
 
 template <class T> T __shfl_xor_sync(unsigned, T value, int lane) { return ((const T *)of_all(&value, sizeof value))[own_lane() ^ lane]; }
@@ -78,7 +78,7 @@ inline float __half2float(__half a) { return float(same_bits<_Float16>(a)); }
 inline __half2 __floats2half2_rn(float x, float y) { return {__float2half_rn(x), __float2half_rn(y)}; }
 inline float2 __half22float2(__half2 a) { return {__half2float(a.x), __half2float(a.y)}; }
 
-// What kernels/instructions.cuh has as instructions of the card.
+// What kernels/instructions.cuh writes as instructions of the card.
 unsigned shared(const void *p);
 void matrices(unsigned (&r)[2], unsigned from);
 void matrices(unsigned (&r)[4], unsigned from);

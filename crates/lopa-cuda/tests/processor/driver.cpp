@@ -1,6 +1,5 @@
-// A driver like libcuda.so.1, whose card is the processor: launches run at once, in order. Kernels come from libraries beside
-// this one, made of kernels/lopa.cu and
-// kernels/layers.cu; what the driver is given to translate only says which.
+// A driver with the functions of libcuda.so.1 that runs launches on the processor, at once and in order. The kernels are in
+// libraries beside this one, compiled from kernels/lopa.cu and kernels/layers.cu; the text to translate only tells which one.
 
 #include <cstdint>
 #include <cstdio>
@@ -70,7 +69,7 @@ API cuDeviceGetCount(int *count) { return *count = 1, 0; }
 API cuDeviceGet(int *device, int) { return *device = 0, 0; }
 API cuDeviceGetName(char *name, int, int) { return strcpy(name, "the processor"), 0; }
 API cuDeviceGetAttribute(int *value, int attribute, int) {
-    // Of compute capability 8.0; shared memory of a block.
+    // Compute capability 8.0, and the shared memory that a block can have.
     return *value = attribute == 75 ? 8 : attribute == 76 ? 0 : 163 << 10, 0;
 }
 API cuDevicePrimaryCtxRetain(Handle *context, int) { return *context = (Handle)1, 0; }

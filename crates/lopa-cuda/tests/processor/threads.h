@@ -1,6 +1,6 @@
-// The threads of a block take turns on one thread of the processor, each with a stack of its own; blocks come one after the
-// other. Shared memory begins as numbers that are none, and copies into it are done when they are waited for, so that a kernel
-// that reads too early is found out.
+// The threads of a block take turns on one thread of the processor, each with a stack of its own; blocks run one after the other.
+// Shared memory begins as NaN, and a copy into it happens only when the kernel waits for it: a kernel that reads too early gets
+// NaN.
 
 #pragma once
 
@@ -23,7 +23,7 @@ change:
 #else
 #error "threads are only switched on x86-64"
 #endif
-// Leaves one stack, whose place is kept, for another.
+// Saves the current stack in `from`, and continues on the other.
 extern "C" void change(void **from, void *to);
 
 Place blockIdx, blockDim;
@@ -82,7 +82,7 @@ void begin() {
     change(&unused, threads[current].stack);
 }
 
-// The last one to come does `work`.
+// Waits for all lanes of the warp; the last one does `work`.
 template <class Work> void meet(Work work) {
     Warp &warp = warps[current / 32];
     const unsigned round = warp.round;
@@ -93,7 +93,7 @@ template <class Work> void meet(Work work) {
         while (warp.round == round) wait();
 }
 
-// Nobody writes a buffer again before all have met once more.
+// Two buffers in turn: no lane writes one again before all lanes have met once more.
 unsigned char *buffer() { return warps[current / 32].buffers[threads[current].turn ^= 1]; }
 
 [[noreturn]] void fail(const char *what) {
@@ -203,7 +203,7 @@ extern "C" void run(void (*of)(const void *, unsigned), const void *job, unsigne
             Thread &thread = threads[i];
             thread.place = {i, 0, 0}, thread.live = true, thread.turn = 0;
             thread.open.clear(), thread.groups.clear();
-            // What `change` takes from a stack: six registers, where it goes on, and where that would return to.
+            // What `change` pops: six registers and the address of `begin`; the last word is where `begin` would return to.
             void **top = (void **)(stacks + size_t(i + 1) * STACK) - 8;
             memset(top, 0, 8 * sizeof *top);
             top[6] = (void *)begin;

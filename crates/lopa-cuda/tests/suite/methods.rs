@@ -80,7 +80,7 @@ fn together(device: &str) {
     }
 }
 
-/// Directions evaluated together and one by one.
+/// Methods that evaluate directions together, and methods that evaluate them one by one.
 pub fn layers() {
     let sets = ["problem.hidden=[7, 5]", "problem.bias=false", "run.iterations=4"];
     all(LAYER, &sets, "layers");

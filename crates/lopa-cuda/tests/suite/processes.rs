@@ -222,7 +222,7 @@ fn data(device: &str) {
     }
 }
 
-/// Any model on tensor cores, with directions evaluated together and one by one.
+/// The kernels of any model, for both kinds of methods.
 pub fn layers() {
     any_shape("layers");
     for method in ["lopa-gt", "d-soba", "sparkle"] {

@@ -21,7 +21,7 @@ const HEADERS: [(&str, &str); 9] = [
     ("steps.cuh", include_str!("../../kernels/steps.cuh")),
 ];
 
-/// What is said in another way on the processor.
+/// What has to be written in another way for the processor.
 const REPLACED: [(&str, &str); 5] = [
     ("extern __shared__ __align__(16) u8 room[];", ""),
     ("__grid_constant__ ", ""),
@@ -33,10 +33,10 @@ const REPLACED: [(&str, &str); 5] = [
     ),
 ];
 
-/// Parameters that a card copies to each thread.
+/// A card gives each thread a copy of these parameters; here threads share them.
 const PARAMETERS: [&str; 6] = ["Product", "Job", "Sums", "Spans", "Finding", "Sizes"];
 
-/// The functions of instructions.cuh from the first to before the second are those of the processor.
+/// Between these two, instructions.cuh has instructions of the card, for which cuda.h has functions.
 const INSTRUCTIONS: [&str; 2] =
     ["__device__ __forceinline__ u32 shared(", "// The activation of z, from"];
 
@@ -64,8 +64,8 @@ fn compile(name: &str, folder: &Path, library: &str, options: &[&str]) -> Child 
     command.spawn().expect("a compiler")
 }
 
-/// Compiles kernels, for as many halves of each number as there are, and the driver, to a folder of this name; none if
-/// there is no compiler.
+/// Compiles the driver and the kernels, once for each number of halves, into a folder of this name. Returns none without a
+/// compiler.
 fn build(name: &str, source: &str, halves: &[u32]) -> Option<PathBuf> {
     if cfg!(not(all(target_arch = "x86_64", target_os = "linux"))) {
         eprintln!("skipped: kernels run on the processor of Linux on x86-64 alone");
