@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::Features;
-use crate::math::real::{Real, cast, update};
-use crate::math::scratch::lent;
-use lopa_kernels::{Blocks, Cells, Csr, Level, Pages, Pixels, Rows};
+use crate::math::real::{Real, cast};
+use lopa_kernels::{Blocks, Cells, Columns, Csr, Level, Pages, Pixels, Rows};
 
 /// Features in one precision, in the form that suits them.
 #[derive(Debug)]
@@ -22,93 +21,22 @@ pub enum Packed<T> {
     Standard(Standard<T>),
 }
 
-/// Rows of bytes that represent `factor[j] · (byte − shift[j])`. Products skip the zeros among the bytes; the shift is
-/// multiplied once, not for each row:
-///
-/// ```text
-/// A W = B (F W) − 1 (σᵀ F W),    Aᵀ R = F (Bᵀ R − σ (1ᵀ R)),    A = (B − 1 σᵀ) F
-/// ```
+/// Rows of bytes that represent `factor[j] · (byte − shift[j])`. Products skip the zeros among the bytes: the shift is
+/// multiplied once, not for each row.
 #[derive(Debug, Clone)]
 pub struct Standard<T> {
-    /// The bytes, B.
+    /// The bytes.
     pub raw: Blocks<T>,
-    /// Of each column, σ.
+    /// Of each column.
     pub shift: Vec<T>,
-    /// Of each column, F.
+    /// Of each column.
     pub factor: Vec<T>,
 }
 
-/// The workspace of products with [`Standard`] rows.
-#[derive(Default)]
-struct Room<T>(Vec<T>);
-
 impl<T: Real> Standard<T> {
-    /// Products with N matrices at once: the rows are read once.
-    fn products<const N: usize>(
-        &self,
-        rows: Rows,
-        weights: [&[T]; N],
-        width: usize,
-        outs: [&mut [T]; N],
-    ) {
-        let (level, stride, cols) = (Level::best(), N * width, self.factor.len());
-        lent(|Room(room): &mut Room<T>| {
-            let (scaled, rest) = take(room, [cols * stride, stride + rows.len() * stride]);
-            let (shifted, out) = rest.split_at_mut(stride);
-            shifted.fill(T::zero());
-            for (n, weights) in weights.into_iter().enumerate() {
-                let (scaled, shifted) =
-                    (&mut scaled[n * width..], &mut shifted[n * width..(n + 1) * width]);
-                let Standard { factor, shift, .. } = self;
-                level.scale_shifted_rows(factor, shift, weights, stride, scaled, shifted);
-            }
-            level.block_product(&self.raw, rows, scaled, stride, out);
-            update(shifted, [], |shifted, []| -shifted);
-            level.add_to_each_row(shifted, out);
-            for (n, to) in outs.into_iter().enumerate() {
-                for (to, from) in to.chunks_exact_mut(width).zip(out.chunks_exact(stride)) {
-                    to.copy_from_slice(&from[n * width..(n + 1) * width]);
-                }
-            }
-        });
+    fn columns(&self) -> Option<Columns<'_, T>> {
+        Some(Columns { factors: &self.factor, shifts: &self.shift })
     }
-
-    /// The transposed products with N matrices at once.
-    fn add_transposed_products<const N: usize>(
-        &self,
-        rows: Rows,
-        residuals: [&[T]; N],
-        width: usize,
-        outs: [&mut [T]; N],
-    ) {
-        let (level, stride, cols) = (Level::best(), N * width, self.factor.len());
-        lent(|Room(room): &mut Room<T>| {
-            let (sums, rest) = take(room, [cols * stride, stride + rows.len() * stride]);
-            let (total, residual) = rest.split_at_mut(stride);
-            for (n, from) in residuals.into_iter().enumerate() {
-                for (to, from) in residual.chunks_exact_mut(stride).zip(from.chunks_exact(width)) {
-                    to[n * width..(n + 1) * width].copy_from_slice(from);
-                }
-            }
-            sums.fill(T::zero());
-            total.fill(T::zero());
-            level.add_block_transposed(&self.raw, rows, residual, stride, sums);
-            level.add_row_sum(residual, total);
-            update(total, [], |total, []| -total);
-            for (n, out) in outs.into_iter().enumerate() {
-                let (sums, total) = (&sums[n * width..], &total[n * width..(n + 1) * width]);
-                level.add_scaled_rows(&self.factor, &self.shift, sums, stride, total, out);
-            }
-        });
-    }
-}
-
-/// Two pieces of a workspace.
-fn take<T: Real>(room: &mut Vec<T>, [first, second]: [usize; 2]) -> (&mut [T], &mut [T]) {
-    if room.len() < first + second {
-        room.resize(first + second, T::zero());
-    }
-    room[..first + second].split_at_mut(first)
 }
 
 /// Rows of bytes that represent `unit · (byte − shift)`.
@@ -213,12 +141,17 @@ impl<T: Real> Packed<T> {
             Packed::Blocks(blocks) if width == 1 && blocks.has_unit() => {
                 level.block_dots(blocks, rows, weights, out);
             }
-            Packed::Blocks(blocks) => level.block_product(blocks, rows, weights, width, out),
+            Packed::Blocks(blocks) => {
+                level.block_product(blocks, rows, None, &[weights], width, &mut [out]);
+            }
             Packed::Cells(cells) => level.cell_product(cells, rows, weights, width, out),
             Packed::Bytes(bytes) => {
                 level.pixel_product(&bytes.pixels(), rows, weights, width, out);
             }
-            Packed::Standard(standard) => standard.products(rows, [weights], width, [out]),
+            Packed::Standard(standard) => {
+                let columns = standard.columns();
+                level.block_product(&standard.raw, rows, columns, &[weights], width, &mut [out]);
+            }
         }
     }
 
@@ -231,14 +164,15 @@ impl<T: Real> Packed<T> {
                 level.add_block_sums(blocks, rows, residual, out);
             }
             Packed::Blocks(blocks) => {
-                level.add_block_transposed(blocks, rows, residual, width, out);
+                level.add_block_transposed(blocks, rows, None, &[residual], width, &mut [out]);
             }
             Packed::Cells(cells) => level.add_cell_transposed(cells, rows, residual, width, out),
             Packed::Bytes(bytes) => {
                 level.add_pixel_transposed(&bytes.pixels(), rows, residual, width, out);
             }
             Packed::Standard(standard) => {
-                standard.add_transposed_products(rows, [residual], width, [out]);
+                let (raw, columns) = (&standard.raw, standard.columns());
+                level.add_block_transposed(raw, rows, columns, &[residual], width, &mut [out]);
             }
         }
     }
@@ -249,10 +183,16 @@ impl<T: Real> Packed<T> {
         rows: Rows,
         weights: [&[T]; N],
         width: usize,
-        outs: [&mut [T]; N],
+        mut outs: [&mut [T]; N],
     ) {
         match self {
-            Packed::Standard(standard) => standard.products(rows, weights, width, outs),
+            Packed::Standard(standard) => {
+                let (raw, columns) = (&standard.raw, standard.columns());
+                Level::best().block_product(raw, rows, columns, &weights, width, &mut outs);
+            }
+            Packed::Blocks(blocks) if width > 1 => {
+                Level::best().block_product(blocks, rows, None, &weights, width, &mut outs);
+            }
             _ => weights
                 .into_iter()
                 .zip(outs)
@@ -267,11 +207,17 @@ impl<T: Real> Packed<T> {
         rows: Rows,
         residuals: [&[T]; N],
         width: usize,
-        outs: [&mut [T]; N],
+        mut outs: [&mut [T]; N],
     ) {
         match self {
             Packed::Standard(standard) => {
-                standard.add_transposed_products(rows, residuals, width, outs);
+                let (raw, columns) = (&standard.raw, standard.columns());
+                Level::best()
+                    .add_block_transposed(raw, rows, columns, &residuals, width, &mut outs);
+            }
+            Packed::Blocks(blocks) if width > 1 => {
+                Level::best()
+                    .add_block_transposed(blocks, rows, None, &residuals, width, &mut outs);
             }
             _ => residuals.into_iter().zip(outs).for_each(|(residual, out)| {
                 self.add_transposed_product(rows, residual, width, out)

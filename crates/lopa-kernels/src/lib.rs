@@ -76,7 +76,7 @@ mod vector;
 mod x86;
 
 pub use aligned::{AlignedRow, aligned_rows};
-pub use blocks::Blocks;
+pub use blocks::{Blocks, Columns};
 pub use cells::Cells;
 pub use loops::Loop;
 pub use pages::Pages;
@@ -320,32 +320,40 @@ kernels! {
         check("delta", delta.len(), rows.len(), width);
     };
 
-    /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`; `out` is rows × width, `weights` cols × width.
+    /// `outs[m][r, :] = Σ_q a[row_r, q] weights[m][q, :]` for each m, in one pass over the rows; each of `outs` is rows ×
+    /// width, each of `weights` cols × width. With `columns`, a is what they stand for.
     block_product = blocks::product,
     (
         blocks: &Blocks<T>,
         rows: Rows,
-        weights: &[T],
+        columns: Option<Columns<T>>,
+        weights: &[&[T]],
         width: usize,
-        out: &mut [T]
+        outs: &mut [&mut [T]]
     ),
     {
-        check("weights", weights.len(), blocks.cols(), width);
-        check("out", out.len(), rows.len(), width);
+        check_columns(columns, blocks.cols());
+        check_all("weights", weights.iter().map(|weights| weights.len()), blocks.cols(), width);
+        check_all("out", outs.iter().map(|out| out.len()), rows.len(), width);
+        assert!(weights.len() == outs.len(), "`weights` and `outs` differ in number");
     };
 
-    /// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
+    /// `outs[m][q, :] += Σ_r a[row_r, q] deltas[m][r, :]` for each m, in one pass over the rows; each of `outs` is cols ×
+    /// width, each of `deltas` rows × width. With `columns`, a is what they stand for.
     add_block_transposed = blocks::add_transposed,
     (
         blocks: &Blocks<T>,
         rows: Rows,
-        delta: &[T],
+        columns: Option<Columns<T>>,
+        deltas: &[&[T]],
         width: usize,
-        out: &mut [T]
+        outs: &mut [&mut [T]]
     ),
     {
-        check("out", out.len(), blocks.cols(), width);
-        check("delta", delta.len(), rows.len(), width);
+        check_columns(columns, blocks.cols());
+        check_all("out", outs.iter().map(|out| out.len()), blocks.cols(), width);
+        check_all("delta", deltas.iter().map(|delta| delta.len()), rows.len(), width);
+        assert!(deltas.len() == outs.len(), "`deltas` and `outs` differ in number");
     };
 
     /// `out[r] = Σ_q a[row_r, q] weights[q]`; the matrix must [have a unit](Blocks::has_unit).
@@ -427,26 +435,6 @@ kernels! {
         check("out", out.len(), factors.len(), width);
     };
 
-    /// `out[q, :] = factors[q] rows[q, :]` and `total += Σ_q shifts[q] out[q, :]`; `rows` is factors × total, and the rows
-    /// of `out` are `stride` apart.
-    scale_shifted_rows = short::scale_shifted,
-    (factors: &[T], shifts: &[T], rows: &[T], stride: usize, out: &mut [T], total: &mut [T]),
-    {
-        check("rows", rows.len(), factors.len(), total.len());
-        assert!(shifts.len() == factors.len(), "`shifts` has {} numbers", shifts.len());
-        check_strides("out", out.len(), factors.len(), stride, total.len());
-    };
-
-    /// `out[q, :] += factors[q] (rows[q, :] + shifts[q] total)`; `out` is factors × total, and the rows of `rows` are
-    /// `stride` apart.
-    add_scaled_rows = short::add_scaled,
-    (factors: &[T], shifts: &[T], rows: &[T], stride: usize, total: &[T], out: &mut [T]),
-    {
-        check("out", out.len(), factors.len(), total.len());
-        assert!(shifts.len() == factors.len(), "`shifts` has {} numbers", shifts.len());
-        check_strides("rows", rows.len(), factors.len(), stride, total.len());
-    };
-
     /// `rows[r, :] += row` for each r.
     add_to_each_row = short::add_to_each, (row: &[T], rows: &mut [T]),
     {
@@ -477,14 +465,18 @@ fn check(what: &str, length: usize, rows: usize, width: usize) {
     );
 }
 
-/// Panics unless `length` reaches to the end of the last of `rows` rows of `width` numbers, `stride` apart.
+/// [`check`] for each of some lengths.
 #[inline]
-fn check_strides(what: &str, length: usize, rows: usize, stride: usize, width: usize) {
-    let end = rows.saturating_sub(1).checked_mul(stride).and_then(|last| last.checked_add(width));
-    assert!(
-        width <= stride && end.is_some_and(|end| end <= length),
-        "`{what}` has {length} numbers, too few for {rows} rows of {width}, {stride} apart"
-    );
+fn check_all(what: &str, lengths: impl Iterator<Item = usize>, rows: usize, width: usize) {
+    lengths.for_each(|length| check(what, length, rows, width));
+}
+
+/// Panics unless there are as many factors and shifts as columns.
+#[inline]
+fn check_columns<T>(columns: Option<Columns<T>>, cols: usize) {
+    let Some(Columns { factors, shifts }) = columns else { return };
+    check("factors", factors.len(), cols, 1);
+    check("shifts", shifts.len(), cols, 1);
 }
 
 /// Panics unless `length` is cols × `width` for rows of `cols` numbers each.

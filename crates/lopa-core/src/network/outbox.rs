@@ -45,7 +45,8 @@ pub struct Piece {
 /// the same order: see [`Mixed`](super::mixed::Mixed).
 #[derive(Debug, Clone, Default)]
 pub struct Outbox<T> {
-    values: Vec<T>, // one vector after the other
+    values: Vec<T>, // one vector after the other; beyond `length` those of earlier messages
+    length: usize,
     vectors: Vec<(&'static str, usize)>,
     kinds: Vec<Combine>, // of each vector
 }
@@ -53,19 +54,24 @@ pub struct Outbox<T> {
 impl<T: Real> Outbox<T> {
     /// Adds a vector under its name in the paper.
     pub fn vector(&mut self, name: &'static str, values: &[T]) {
-        self.values.extend_from_slice(values);
-        self.add(name, values.len(), Combine::Vector);
+        self.add(name, values.len(), Combine::Vector).copy_from_slice(values);
     }
 
-    fn add(&mut self, name: &'static str, length: usize, kind: Combine) {
+    /// The place for the values of one more vector.
+    fn add(&mut self, name: &'static str, length: usize, kind: Combine) -> &mut [T] {
         self.vectors.push((name, length));
         self.kinds.push(kind);
+        let start = self.length;
+        self.length += length;
+        if self.values.len() < self.length {
+            self.values.resize(self.length, T::zero());
+        }
+        &mut self.values[start..self.length]
     }
 
     /// Adds a number, before all vectors. It is never compressed: a code for vectors may lose all of it.
     pub fn number(&mut self, name: &'static str, kind: Combine, value: T) {
-        self.values.push(value);
-        self.add(name, 1, kind);
+        self.add(name, 1, kind)[0] = value;
     }
 
     /// Adds a vector that is sent only if `sent`; otherwise its sum is empty.
@@ -80,15 +86,13 @@ impl<T: Real> Outbox<T> {
         of: [&[T]; N],
         f: impl Fn([T; N]) -> T,
     ) {
-        let (start, length) = (self.values.len(), of.first().map_or(0, |vector| vector.len()));
-        self.values.resize(start + length, T::zero());
-        update(&mut self.values[start..], of, |_, entries| f(entries));
-        self.add(name, length, Combine::Vector);
+        let length = of.first().map_or(0, |vector| vector.len());
+        update(self.add(name, length, Combine::Vector), of, |_, entries| f(entries));
     }
 
     /// All vectors, one after the other.
     pub fn values(&self) -> &[T] {
-        &self.values
+        &self.values[..self.length]
     }
 
     /// The name and the length of each vector; those that are not sent have length 0.
@@ -103,7 +107,7 @@ impl<T: Real> Outbox<T> {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.values.clear();
+        self.length = 0;
         self.vectors.clear();
         self.kinds.clear();
     }

@@ -34,6 +34,15 @@ pub struct Blocks<T> {
     unit: Option<T>,        // if given, the value of a code is that many units
 }
 
+/// What columns of codes stand for: code a of column q is `factors[q] (a − shifts[q])`.
+#[derive(Debug, Clone, Copy)]
+pub struct Columns<'a, T> {
+    /// Of each column.
+    pub factors: &'a [T],
+    /// Of each column.
+    pub shifts: &'a [T],
+}
+
 /// The part that does not depend on the precision.
 #[derive(Debug)]
 struct Layout {

@@ -1,11 +1,17 @@
 //! Products with several columns, block by block instead of row by row: the four rows of weights of
 //! a block stay in registers while all rows of a batch that have the block are multiplied.
+//!
+//! With [`Columns`], weights are scaled where they are loaded and sums where they are stored:
+//!
+//! ```text
+//! A W = B (F W) − 1 (σᵀ F W),    Aᵀ R = F (Bᵀ R − σ (1ᵀ R)),    A = (B − 1 σᵀ) F
+//! ```
 
 use super::super::Rows;
 use super::super::dense::{last_mask, load, panel, store};
 use super::super::prefetch::prefetch;
 use super::super::vector::{Number, Vector};
-use super::{Blocks, FOUR, Layout, WORD, WORDS};
+use super::{Blocks, Columns, FOUR, Layout, WORD, WORDS};
 
 /// Rows multiplied at a time, one bit of a word each.
 const BATCH: usize = 64;
@@ -56,180 +62,324 @@ fn swap<const J: usize>(bits: &mut [u64; WORD], mask: u64) {
     }
 }
 
-/// The rows in batches; while one is multiplied, the next is prefetched.
+/// Prefetches the rows from the `from`-th on, at most a batch.
 #[inline(always)]
-fn batches<'a>(layout: &'a Layout, rows: Rows<'a>) -> impl Iterator<Item = Batch> + 'a {
-    let prefetch_batch = move |b: usize| {
-        let numbers = rows.numbers.chunks(BATCH).nth(b).unwrap_or_default();
-        for row in (Rows { numbers, ..rows }).iter() {
-            prefetch(layout.words_of(row));
-        }
-    };
-    rows.numbers.chunks(BATCH).enumerate().map(move |(b, numbers)| {
-        if b == 0 {
-            prefetch_batch(0);
-        }
-        prefetch_batch(b + 1);
-        Batch::new(layout, Rows { numbers, ..rows })
-    })
+fn prefetch_batch(layout: &Layout, rows: Rows, from: usize) {
+    for r in from..rows.len().min(from + BATCH) {
+        prefetch(layout.words_of(rows.at(r).expect("fewer than there are rows")));
+    }
 }
 
-/// Calls `$run` for all columns of the weights, one panel at a time.
+/// Calls `$run` for all columns of M matrices, one panel at a time.
 macro_rules! each_panel {
-    ($v:ty, $width:ident, |$from:ident| $run:ident($($arg:expr),*)) => {
-        for $from in (0..$width).step_by(panel::<$v>($width) * <$v>::LANES) {
-            match panel::<$v>($width - $from) {
-                4 if <$v>::FUSED => $run::<$v, 4>($($arg),*),
-                3 if <$v>::FUSED => $run::<$v, 3>($($arg),*),
-                2 if <$v>::FUSED => $run::<$v, 2>($($arg),*),
-                _ => $run::<$v, 1>($($arg),*),
+    ($v:ty, $m:literal, $width:ident, |$from:ident| $run:ident($($arg:expr),*)) => {
+        let most = panel::<$v>($width).min(4 / $m);
+        for $from in (0..$width).step_by(most * <$v>::LANES) {
+            match panel::<$v>($width - $from).min(most) {
+                4 if <$v>::FUSED && $m == 1 => $run::<$v, $m, 4>($($arg),*),
+                3 if <$v>::FUSED && $m == 1 => $run::<$v, $m, 3>($($arg),*),
+                2 if <$v>::FUSED => $run::<$v, $m, 2>($($arg),*),
+                _ => $run::<$v, $m, 1>($($arg),*),
             }
         }
     };
 }
 
-/// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`.
+/// `outs[m][r, :] = Σ_q a[row_r, q] weights[m][q, :]`.
 ///
 /// # Safety
-/// See [`Vector`]; `weights` is cols × width, `out` rows × width.
+/// See [`Vector`]; each of `weights` is cols × width, each of `outs` rows × width; `columns` has cols numbers of each
+/// kind.
 #[inline(always)]
 pub unsafe fn product<V: Vector>(
     blocks: &Blocks<V::Scalar>,
     rows: Rows,
-    weights: &[V::Scalar],
+    columns: Option<Columns<V::Scalar>>,
+    weights: &[&[V::Scalar]],
     width: usize,
-    out: &mut [V::Scalar],
+    outs: &mut [&mut [V::Scalar]],
 ) {
-    for (batch, out) in batches(&blocks.layout, rows).zip(out.chunks_mut(BATCH * width)) {
-        // SAFETY: shapes as for this function; the batch has rows of these blocks.
+    let mut m = 0;
+    while m < weights.len() {
+        // SAFETY: shapes as for this function.
         unsafe {
-            each_panel!(V, width, |from| forward(blocks, &batch, weights, width, from, out));
+            if let ([a, b, ..], [x, y, ..], true) = (&weights[m..], &mut outs[m..], V::FUSED) {
+                let (of, to) = ([a.as_ptr(), b.as_ptr()], [x.as_mut_ptr(), y.as_mut_ptr()]);
+                each_panel!(V, 2, width, |from| forward(
+                    blocks,
+                    rows,
+                    columns,
+                    of,
+                    (width, from),
+                    to
+                ));
+                m += 2;
+            } else {
+                let (of, to) = ([weights[m].as_ptr()], [outs[m].as_mut_ptr()]);
+                each_panel!(V, 1, width, |from| forward(
+                    blocks,
+                    rows,
+                    columns,
+                    of,
+                    (width, from),
+                    to
+                ));
+                m += 1;
+            }
         }
     }
 }
 
-/// Multiplies a batch with `C` vectors of columns of the weights from `from` on.
+/// Multiplies the rows with `C` vectors of columns of `M` matrices of weights from `from` on.
 ///
 /// # Safety
-/// Shapes as in [`product`]; `batch` has rows of `blocks`, and `out` one row for each; more than
-/// `C - 1` vectors of columns are left from `from` on.
+/// Shapes as in [`product`]; more than `C - 1` vectors of columns are left from `from` on.
 #[inline(always)]
-unsafe fn forward<V: Vector, const C: usize>(
+unsafe fn forward<V: Vector, const M: usize, const C: usize>(
     blocks: &Blocks<V::Scalar>,
-    batch: &Batch,
-    weights: &[V::Scalar],
-    width: usize,
-    from: usize,
-    out: &mut [V::Scalar],
+    rows: Rows,
+    columns: Option<Columns<V::Scalar>>,
+    weights: [*const V::Scalar; M],
+    (width, from): (usize, usize),
+    outs: [*mut V::Scalar; M],
 ) {
     let layout = &*blocks.layout;
+    prefetch_batch(layout, rows, 0);
     // SAFETY: the mask keeps loads and stores within `width`, and a block's columns are kept within
     // `cols`; a row has as many blocks of codes as bits set.
     unsafe {
         let last = last_mask::<V, C>(width - from);
-        let zero = [V::splat(V::Scalar::ZERO); C];
-        let (mut sums, mut next) = ([zero; BATCH], batch.codes);
-        for word in 0..layout.map_words() {
-            for (b, &rows) in batch.rows[word].iter().enumerate() {
-                if rows == 0 {
-                    continue;
-                }
-                let mut rows = rows;
-                let first = (word * WORD + b) * FOUR;
-                let mut w = [zero; FOUR];
-                for i in 0..FOUR.min(layout.cols - first) {
-                    w[i] = load::<V, C>(weights.as_ptr().add((first + i) * width + from), last);
-                }
-                while rows != 0 {
-                    let r = rows.trailing_zeros() as usize;
-                    rows &= rows - 1;
-                    let a = blocks.take::<V>(&mut next[r]);
-                    let mut sum = sums[r];
-                    for i in 0..FOUR {
-                        for c in 0..C {
-                            sum[c] = a[i].mul_add(w[i][c], sum[c]);
+        let zero = [[V::splat(V::Scalar::ZERO); C]; M];
+        for done in (0..rows.len()).step_by(BATCH) {
+            prefetch_batch(layout, rows, done + BATCH);
+            let end = rows.len().min(done + BATCH);
+            let batch = Batch::new(layout, Rows { numbers: &rows.numbers[done..end], ..rows });
+            let (mut sums, mut next) = ([zero; BATCH], batch.codes);
+            // Four sums at a time: one alone would wait for each addition.
+            let mut shifted = [zero; FOUR];
+            for word in 0..layout.map_words() {
+                for (b, &rows) in batch.rows[word].iter().enumerate() {
+                    if rows == 0 && columns.is_none() {
+                        continue;
+                    }
+                    let mut rows = rows;
+                    let first = (word * WORD + b) * FOUR;
+                    let mut w = [zero; FOUR];
+                    for i in 0..FOUR.min(layout.cols.saturating_sub(first)) {
+                        let at = (first + i) * width + from;
+                        for m in 0..M {
+                            w[i][m] = load::<V, C>(weights[m].add(at), last);
+                        }
+                        let Some(Columns { factors, shifts }) = columns else { continue };
+                        let factor = V::splat(*factors.get_unchecked(first + i));
+                        let shift = V::splat(*shifts.get_unchecked(first + i));
+                        for m in 0..M {
+                            for c in 0..C {
+                                w[i][m][c] = factor.mul(w[i][m][c]);
+                                shifted[i][m][c] = shift.mul_add(w[i][m][c], shifted[i][m][c]);
+                            }
                         }
                     }
-                    sums[r] = sum;
+                    while rows != 0 {
+                        let r = rows.trailing_zeros() as usize;
+                        rows &= rows - 1;
+                        let a = blocks.take::<V>(&mut next[r]);
+                        let mut sum = sums[r];
+                        for i in 0..FOUR {
+                            for m in 0..M {
+                                for c in 0..C {
+                                    sum[m][c] = a[i].mul_add(w[i][m][c], sum[m][c]);
+                                }
+                            }
+                        }
+                        sums[r] = sum;
+                    }
                 }
             }
-        }
-        for (r, out) in out.chunks_exact_mut(width).enumerate() {
-            store(out.as_mut_ptr().add(from), sums[r], last);
+            for m in 0..M {
+                let mut less = zero[m];
+                for c in 0..C {
+                    let pairs = [
+                        shifted[0][m][c].add(shifted[1][m][c]),
+                        shifted[2][m][c].add(shifted[3][m][c]),
+                    ];
+                    less[c] = minus(less[c].add(pairs[0].add(pairs[1])));
+                }
+                for r in 0..end - done {
+                    let mut sum = sums[r][m];
+                    if columns.is_some() {
+                        for c in 0..C {
+                            sum[c] = sum[c].add(less[c]);
+                        }
+                    }
+                    store(outs[m].add((done + r) * width + from), sum, last);
+                }
+            }
         }
     }
 }
 
-/// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`.
+/// `outs[m][q, :] += Σ_r a[row_r, q] deltas[m][r, :]`.
 ///
 /// # Safety
-/// See [`Vector`]; `delta` is rows × width, `out` cols × width.
+/// See [`Vector`]; each of `deltas` is rows × width, each of `outs` cols × width; `columns` has cols numbers of each
+/// kind.
 #[inline(always)]
 pub unsafe fn add_transposed<V: Vector>(
     blocks: &Blocks<V::Scalar>,
     rows: Rows,
-    delta: &[V::Scalar],
+    columns: Option<Columns<V::Scalar>>,
+    deltas: &[&[V::Scalar]],
     width: usize,
-    out: &mut [V::Scalar],
+    outs: &mut [&mut [V::Scalar]],
 ) {
-    for (batch, delta) in batches(&blocks.layout, rows).zip(delta.chunks(BATCH * width)) {
-        // SAFETY: shapes as for this function; the batch has rows of these blocks.
+    let mut m = 0;
+    while m < deltas.len() {
+        // SAFETY: shapes as for this function.
         unsafe {
-            each_panel!(V, width, |from| back(blocks, &batch, delta, width, from, out));
+            if let ([a, b, ..], [x, y, ..], true) = (&deltas[m..], &mut outs[m..], V::FUSED) {
+                let (of, to) = ([a.as_ptr(), b.as_ptr()], [x.as_mut_ptr(), y.as_mut_ptr()]);
+                each_panel!(V, 2, width, |from| back(blocks, rows, columns, of, (width, from), to));
+                m += 2;
+            } else {
+                let (of, to) = ([deltas[m].as_ptr()], [outs[m].as_mut_ptr()]);
+                each_panel!(V, 1, width, |from| back(blocks, rows, columns, of, (width, from), to));
+                m += 1;
+            }
         }
     }
 }
 
-/// Adds a transposed batch times `C` vectors of columns of delta from `from` on.
+/// Adds the transposed rows times `C` vectors of columns of `M` matrices from `from` on.
 ///
 /// # Safety
-/// Shapes as in [`add_transposed`]; `batch` has rows of `blocks`, and `delta` one row for each; more
-/// than `C - 1` vectors of columns are left from `from` on.
+/// Shapes as in [`add_transposed`]; more than `C - 1` vectors of columns are left from `from` on.
 #[inline(always)]
-unsafe fn back<V: Vector, const C: usize>(
+unsafe fn back<V: Vector, const M: usize, const C: usize>(
     blocks: &Blocks<V::Scalar>,
-    batch: &Batch,
-    delta: &[V::Scalar],
-    width: usize,
-    from: usize,
-    out: &mut [V::Scalar],
+    rows: Rows,
+    columns: Option<Columns<V::Scalar>>,
+    deltas: [*const V::Scalar; M],
+    (width, from): (usize, usize),
+    outs: [*mut V::Scalar; M],
 ) {
     let layout = &*blocks.layout;
+    prefetch_batch(layout, rows, 0);
     // SAFETY: as in `forward`.
     unsafe {
         let last = last_mask::<V, C>(width - from);
-        let mut next = batch.codes;
-        for word in 0..layout.map_words() {
-            for (b, &rows) in batch.rows[word].iter().enumerate() {
-                if rows == 0 {
-                    continue;
-                }
-                let mut rows = rows;
-                let first = (word * WORD + b) * FOUR;
-                let count = FOUR.min(layout.cols - first);
-                let to = out.as_mut_ptr().add(first * width + from);
-                // All are loaded before any is stored: a load soon after a masked store would wait.
-                let mut sums = [[V::splat(V::Scalar::ZERO); C]; FOUR];
-                for i in 0..count {
-                    sums[i] = load::<V, C>(to.add(i * width), last);
-                }
-                while rows != 0 {
-                    let r = rows.trailing_zeros() as usize;
-                    rows &= rows - 1;
-                    let a = blocks.take::<V>(&mut next[r]);
-                    let d = load::<V, C>(delta.as_ptr().add(r * width + from), last);
-                    for i in 0..FOUR {
-                        for c in 0..C {
-                            sums[i][c] = a[i].mul_add(d[c], sums[i][c]);
-                        }
+        let zero = [[V::splat(V::Scalar::ZERO); C]; M];
+        let mut total = zero;
+        for done in (0..rows.len()).step_by(BATCH) {
+            prefetch_batch(layout, rows, done + BATCH);
+            let end = rows.len().min(done + BATCH);
+            let batch = Batch::new(layout, Rows { numbers: &rows.numbers[done..end], ..rows });
+            let (mut d, mut next) = ([zero; BATCH], batch.codes);
+            for r in 0..end - done {
+                for m in 0..M {
+                    d[r][m] = load::<V, C>(deltas[m].add((done + r) * width + from), last);
+                    for c in 0..C {
+                        total[m][c] = total[m][c].add(d[r][m][c]);
                     }
                 }
-                for i in 0..count {
-                    store(to.add(i * width), sums[i], last);
+            }
+            // Shifts are subtracted once, for all rows.
+            let shifts = match columns {
+                Some(columns) if end == rows.len() => Some(columns.shifts),
+                _ => None,
+            };
+            let mut less = total;
+            for m in 0..M {
+                for c in 0..C {
+                    less[m][c] = minus(less[m][c]);
+                }
+            }
+            for word in 0..layout.map_words() {
+                for (b, &rows) in batch.rows[word].iter().enumerate() {
+                    if rows == 0 && shifts.is_none() {
+                        continue;
+                    }
+                    let mut rows = rows;
+                    let first = (word * WORD + b) * FOUR;
+                    let count = FOUR.min(layout.cols.saturating_sub(first));
+                    let mut sums = [zero; FOUR];
+                    // All are loaded before any is stored: a load soon after a masked store would wait.
+                    if columns.is_none() {
+                        sums = old::<V, M, C>(outs, (first, count), (width, from), last);
+                    }
+                    while rows != 0 {
+                        let r = rows.trailing_zeros() as usize;
+                        rows &= rows - 1;
+                        let a = blocks.take::<V>(&mut next[r]);
+                        for i in 0..FOUR {
+                            for m in 0..M {
+                                for c in 0..C {
+                                    sums[i][m][c] = a[i].mul_add(d[r][m][c], sums[i][m][c]);
+                                }
+                            }
+                        }
+                    }
+                    if let Some(Columns { factors, .. }) = columns {
+                        let before = old::<V, M, C>(outs, (first, count), (width, from), last);
+                        for i in 0..count {
+                            let factor = V::splat(*factors.get_unchecked(first + i));
+                            let mut shift = V::splat(V::Scalar::ZERO);
+                            if let Some(shifts) = shifts {
+                                shift = V::splat(*shifts.get_unchecked(first + i));
+                            }
+                            for m in 0..M {
+                                for c in 0..C {
+                                    let mut sum = sums[i][m][c];
+                                    if shifts.is_some() {
+                                        sum = shift.mul_add(less[m][c], sum);
+                                    }
+                                    sums[i][m][c] = factor.mul_add(sum, before[i][m][c]);
+                                }
+                            }
+                        }
+                    }
+                    for i in 0..count {
+                        for m in 0..M {
+                            store(outs[m].add((first + i) * width + from), sums[i][m], last);
+                        }
+                    }
                 }
             }
         }
     }
+}
+
+/// `C` vectors of columns from `from` on of the rows of a block in `M` matrices.
+///
+/// # Safety
+/// See [`Vector`]; the rows exist, and more than `C - 1` vectors of columns are left.
+#[inline(always)]
+unsafe fn old<V: Vector, const M: usize, const C: usize>(
+    outs: [*mut V::Scalar; M],
+    (first, count): (usize, usize),
+    (width, from): (usize, usize),
+    last: V::Mask,
+) -> [[[V; C]; M]; FOUR] {
+    // SAFETY: as for this function.
+    unsafe {
+        let mut sums = [[[V::splat(V::Scalar::ZERO); C]; M]; FOUR];
+        for i in 0..count {
+            for m in 0..M {
+                sums[i][m] = load::<V, C>(outs[m].add((first + i) * width + from), last);
+            }
+        }
+        sums
+    }
+}
+
+/// −a.
+///
+/// # Safety
+/// See [`Vector`].
+#[inline(always)]
+unsafe fn minus<V: Vector>(a: V) -> V {
+    // SAFETY: as for this function.
+    unsafe { V::splat(V::Scalar::ZERO - V::Scalar::ONE).mul(a) }
 }
 
 impl<T: Number> Blocks<T> {

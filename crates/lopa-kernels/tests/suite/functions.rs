@@ -32,41 +32,6 @@ fn check_rows<T: Scalar>(count: usize, width: usize, seed: u64) {
         level.row_dots(&a, &b, width, &mut out);
         out
     });
-    let shifts = stream.numbers::<T>(count);
-    let stride = width + 3;
-    let spread = |rows: &[T]| -> Vec<T> {
-        let mut out = vec![T::of(0.5); count * stride];
-        for (out, row) in out.chunks_exact_mut(stride).zip(rows.chunks_exact(width)) {
-            out[..width].copy_from_slice(row);
-        }
-        out
-    };
-    let shifted: Vec<f64> = (0..width)
-        .map(|c| (0..count).map(|q| shifts[q].to_f64() * scaled[q * width + c]).sum::<f64>())
-        .collect();
-    let begun = wide(&b[..width]);
-    let both: Vec<f64> = scaled
-        .chunks_exact(width)
-        .flat_map(|row| row.iter().copied().chain([0.5; 3]))
-        .chain(shifted.iter().zip(&begun).map(|(sum, before)| sum + before))
-        .collect();
-    check("scaled rows and the sum of their shifts", &both, |level| {
-        let (mut out, mut total) = (spread(&b), b[..width].to_vec());
-        level.scale_shifted_rows(&factors, &shifts, &a, stride, &mut out, &mut total);
-        out.extend(total);
-        out
-    });
-    let added: Vec<f64> = (0..count * width)
-        .map(|i| {
-            let row = a[i].to_f64() + shifts[i / width].to_f64() * begun[i % width];
-            b[i].to_f64() + factors[i / width].to_f64() * row
-        })
-        .collect();
-    check("shifted and scaled rows added", &added, |level| {
-        let mut out = b.clone();
-        level.add_scaled_rows(&factors, &shifts, &spread(&a), stride, &b[..width], &mut out);
-        out
-    });
     let first: Vec<f64> = wide(&b[..width]);
     let added: Vec<f64> = (0..a.len()).map(|i| a[i].to_f64() + first[i % width]).collect();
     check("a row added to each", &added, |level| {

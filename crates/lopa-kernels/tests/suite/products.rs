@@ -1,6 +1,6 @@
 //! Products of rows in every form, and back.
 
-use lopa_kernels::{Blocks, Cells, Pixels, Rows};
+use lopa_kernels::{Blocks, Cells, Columns, Pixels, Rows};
 use proptest::prelude::*;
 
 use crate::draw::{Matrix, Scalar, Stream, check, most, wide};
@@ -98,16 +98,39 @@ fn check_packed<T: Scalar>(count: usize, cols: usize, width: usize, values: Draw
     let Some(blocks) = blocks else {
         return assert!(cols < 40 || matches!(values, Drawn::Any), "few values make blocks");
     };
-    check("block product", &forward, |level| {
-        let mut out = front.clone();
-        level.block_product(&blocks, each(), &weights, width, &mut out);
-        out
-    });
-    check("blocks transposed", &backward, |level| {
-        let mut out = back.clone();
-        level.add_block_transposed(&blocks, each(), &delta, width, &mut out);
-        out
-    });
+    let all = [&weights, &stream.numbers(cols * width), &stream.numbers(cols * width)];
+    let deltas = [&delta, &stream.numbers(count * width), &stream.numbers(count * width)];
+    let (factors, shifts) = (stream.numbers::<T>(cols), stream.numbers::<T>(cols));
+    let standard = Matrix::of(
+        (a.dense.iter().enumerate())
+            .map(|(e, a)| factors[e % cols].to_f64() * (a - shifts[e % cols].to_f64()))
+            .collect(),
+        cols,
+    );
+    for matrices in 1..=3 {
+        let (all, deltas) = (all.map(|of| &of[..]), deltas.map(|of| &of[..]));
+        for (a, columns) in
+            [(&a, None), (&standard, Some(Columns { factors: &factors, shifts: &shifts }))]
+        {
+            let zero = vec![0.0; count * width];
+            let forward = all[..matrices].iter().flat_map(|of| a.product(&rows, &wide(of), &zero));
+            check("block product", &forward.collect::<Vec<f64>>(), |level| {
+                let mut outs = vec![front.clone(); matrices];
+                let mut slices: Vec<&mut [T]> = outs.iter_mut().map(|out| &mut out[..]).collect();
+                level.block_product(&blocks, each(), columns, &all[..matrices], width, &mut slices);
+                outs.concat()
+            });
+            let backward = deltas[..matrices].iter();
+            let backward = backward.flat_map(|of| a.transposed(&rows, &wide(of), &wide(&back)));
+            check("blocks transposed", &backward.collect::<Vec<f64>>(), |level| {
+                let mut outs = vec![back.clone(); matrices];
+                let mut slices: Vec<&mut [T]> = outs.iter_mut().map(|out| &mut out[..]).collect();
+                let deltas = &deltas[..matrices];
+                level.add_block_transposed(&blocks, each(), columns, deltas, width, &mut slices);
+                outs.concat()
+            });
+        }
+    }
     assert!(blocks.has_unit() || !matches!(values, Drawn::Multiples));
     if width > 1 || !blocks.has_unit() {
         return;

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use lopa_kernels::{Blocks, Cells, Csr, Level, Pixels, Rows};
+use lopa_kernels::{Blocks, Cells, Columns, Csr, Level, Pixels, Rows};
 
 /// Calls a kernel at every level; all must panic with this message.
 fn refused(message: &str, call: impl Fn(Level)) {
@@ -84,23 +84,50 @@ fn blocks_of_other_shapes() {
     let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
     let starts = [0, 4, 8];
     let blocks = Blocks::new(Csr { cols: 4, starts: &starts, columns: &columns, values: &values });
-    let blocks = blocks.expect("full rows of multiples of 1");
+    let blocks = &blocks.expect("full rows of multiples of 1");
     let rows = Rows { numbers: &[0, 1], of: None };
     let third = Rows { numbers: &[0, 2], of: None };
-    refused("`weights`", |level| level.block_product(&blocks, rows, &[1.0; 9], 2, &mut [0.0; 4]));
-    refused("`out`", |level| level.block_product(&blocks, rows, &[1.0; 8], 2, &mut [0.0; 3]));
-    refused("out of", |level| level.block_product(&blocks, third, &[1.0; 8], 2, &mut [0.0; 4]));
-    refused("`out`", |level| level.add_block_transposed(&blocks, rows, &[1.; 4], 2, &mut [0.; 7]));
-    refused("`delta`", |level| level.add_block_transposed(&blocks, rows, &[1.], 2, &mut [0.; 8]));
-    refused("out of", |level| {
-        level.add_block_transposed(&blocks, third, &[1.; 4], 2, &mut [0.; 8])
+    let product = |rows, weights: usize, out: usize| {
+        move |level: Level| {
+            let (weights, mut out) = (vec![1.0; weights], vec![0.0; out]);
+            level.block_product(blocks, rows, None, &[&weights], 2, &mut [&mut out]);
+        }
+    };
+    let transposed = |rows, delta: usize, out: usize| {
+        move |level: Level| {
+            let (delta, mut out) = (vec![1.0; delta], vec![0.0; out]);
+            level.add_block_transposed(blocks, rows, None, &[&delta], 2, &mut [&mut out]);
+        }
+    };
+    refused("`weights`", product(rows, 9, 4));
+    refused("`out`", product(rows, 8, 3));
+    refused("out of", product(third, 8, 4));
+    refused("`out`", transposed(rows, 4, 7));
+    refused("`delta`", transposed(rows, 1, 8));
+    refused("out of", transposed(third, 4, 8));
+    let (four, five) = (&[1.0; 4][..], &[1.0; 5][..]);
+    refused("in number", |level| {
+        level.block_product(blocks, rows, None, &[four, four], 1, &mut [&mut [0.0; 2]]);
     });
-    refused("`weights`", |level| level.block_dots(&blocks, rows, &[1.0; 3], &mut [0.0; 2]));
-    refused("`out`", |level| level.block_dots(&blocks, rows, &[1.0; 4], &mut [0.0; 1]));
-    refused("out of", |level| level.block_dots(&blocks, third, &[1.0; 4], &mut [0.0; 2]));
-    refused("`out`", |level| level.add_block_sums(&blocks, rows, &[1.0; 2], &mut [0.0; 3]));
-    refused("`delta`", |level| level.add_block_sums(&blocks, rows, &[1.0; 1], &mut [0.0; 4]));
-    refused("out of", |level| level.add_block_sums(&blocks, third, &[1.0; 2], &mut [0.0; 4]));
+    refused("in number", |level| {
+        level.add_block_transposed(blocks, rows, None, &[], 1, &mut [&mut [0.0; 4]]);
+    });
+    for (what, factors, shifts) in [("`factors`", five, four), ("`shifts`", four, five)] {
+        let columns = Some(Columns { factors, shifts });
+        refused(what, |level| {
+            level.block_product(blocks, rows, columns, &[four], 1, &mut [&mut [0.0; 2]]);
+        });
+        refused(what, |level| {
+            let (delta, mut out) = ([1.0; 2], [0.0; 4]);
+            level.add_block_transposed(blocks, rows, columns, &[&delta], 1, &mut [&mut out]);
+        });
+    }
+    refused("`weights`", |level| level.block_dots(blocks, rows, &[1.0; 3], &mut [0.0; 2]));
+    refused("`out`", |level| level.block_dots(blocks, rows, &[1.0; 4], &mut [0.0; 1]));
+    refused("out of", |level| level.block_dots(blocks, third, &[1.0; 4], &mut [0.0; 2]));
+    refused("`out`", |level| level.add_block_sums(blocks, rows, &[1.0; 2], &mut [0.0; 3]));
+    refused("`delta`", |level| level.add_block_sums(blocks, rows, &[1.0; 1], &mut [0.0; 4]));
+    refused("out of", |level| level.add_block_sums(blocks, third, &[1.0; 2], &mut [0.0; 4]));
 }
 
 #[test]
@@ -130,29 +157,6 @@ fn short_rows_of_other_shapes() {
     refused("`rows`", |level| level.scale_rows(&[1.0f64; 2], &[1.0; 5], 3, &mut [0.0; 6]));
     refused("`out`", |level| level.scale_rows(&[1.0f64; 2], &[1.0; 6], 3, &mut [0.0; 5]));
     refused("`rows`", |level| level.scale_rows(&[1.0f64; 2], &[1.0; 2], WRAPS, &mut [0.0; 2]));
-    let two = &[1.0f64; 2];
-    for (what, rows, stride, out, total) in [
-        ("`rows`", 5, 3, 6, 3),
-        ("`out`", 6, 3, 5, 3),
-        ("`out`", 6, 2, 6, 3),
-        ("`out`", 6, WRAPS, 6, 3),
-    ] {
-        refused(what, |level| {
-            let (rows, mut out, mut total) = (vec![1.0; rows], vec![0.0; out], vec![0.0; total]);
-            level.scale_shifted_rows(two, two, &rows, stride, &mut out, &mut total);
-        });
-        let what = if what == "`out`" { "`rows`" } else { "`out`" };
-        refused(what, |level| {
-            let (mut rows, out, total) = (vec![0.0; rows], vec![1.0; out], vec![1.0; total]);
-            level.add_scaled_rows(two, two, &out, stride, &total, &mut rows);
-        });
-    }
-    refused("`shifts`", |level| {
-        level.scale_shifted_rows(two, &[1.0; 3], &[1.0; 6], 3, &mut [0.0; 6], &mut [0.0; 3]);
-    });
-    refused("`shifts`", |level| {
-        level.add_scaled_rows(two, &[1.0; 1], &[1.0; 6], 3, &[1.0; 3], &mut [0.0; 6]);
-    });
     refused("not whole", |level| level.add_to_each_row(&[1.0f64; 2], &mut [0.0; 5]));
     refused("not whole", |level| level.add_to_each_row(&[] as &[f64], &mut [0.0; 5]));
     refused("not whole", |level| level.add_row_sum(&[1.0f64; 5], &mut [0.0; 2]));
