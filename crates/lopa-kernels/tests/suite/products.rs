@@ -98,39 +98,37 @@ fn check_packed<T: Scalar>(count: usize, cols: usize, width: usize, values: Draw
     let Some(blocks) = blocks else {
         return assert!(cols < 40 || matches!(values, Drawn::Any), "few values make blocks");
     };
-    let all = [&weights, &stream.numbers(cols * width), &stream.numbers(cols * width)];
-    let deltas = [&delta, &stream.numbers(count * width), &stream.numbers(count * width)];
+    // One to three matrices, with columns as they are or shifted and scaled.
+    let all: Vec<Vec<T>> = (0..1 + stream.below(3)).map(|_| stream.numbers(cols * width)).collect();
+    let deltas: Vec<Vec<T>> = all.iter().map(|_| stream.numbers(count * width)).collect();
     let (factors, shifts) = (stream.numbers::<T>(cols), stream.numbers::<T>(cols));
-    let standard = Matrix::of(
-        (a.dense.iter().enumerate())
-            .map(|(e, a)| factors[e % cols].to_f64() * (a - shifts[e % cols].to_f64()))
-            .collect(),
-        cols,
-    );
-    for matrices in 1..=3 {
-        let (all, deltas) = (all.map(|of| &of[..]), deltas.map(|of| &of[..]));
-        for (a, columns) in
-            [(&a, None), (&standard, Some(Columns { factors: &factors, shifts: &shifts }))]
-        {
-            let zero = vec![0.0; count * width];
-            let forward = all[..matrices].iter().flat_map(|of| a.product(&rows, &wide(of), &zero));
-            check("block product", &forward.collect::<Vec<f64>>(), |level| {
-                let mut outs = vec![front.clone(); matrices];
-                let mut slices: Vec<&mut [T]> = outs.iter_mut().map(|out| &mut out[..]).collect();
-                level.block_product(&blocks, each(), columns, &all[..matrices], width, &mut slices);
-                outs.concat()
-            });
-            let backward = deltas[..matrices].iter();
-            let backward = backward.flat_map(|of| a.transposed(&rows, &wide(of), &wide(&back)));
-            check("blocks transposed", &backward.collect::<Vec<f64>>(), |level| {
-                let mut outs = vec![back.clone(); matrices];
-                let mut slices: Vec<&mut [T]> = outs.iter_mut().map(|out| &mut out[..]).collect();
-                let deltas = &deltas[..matrices];
-                level.add_block_transposed(&blocks, each(), columns, deltas, width, &mut slices);
-                outs.concat()
-            });
-        }
-    }
+    let columns = (stream.below(2) == 0).then_some(Columns { factors: &factors, shifts: &shifts });
+    let stands_for = |(e, &a): (usize, &f64)| match columns {
+        Some(_) => factors[e % cols].to_f64() * (a - shifts[e % cols].to_f64()),
+        None => a,
+    };
+    let meant = Matrix::of(a.dense.iter().enumerate().map(stands_for).collect(), cols);
+    let each_of = |of: &[Vec<T>], product: &dyn Fn(&[f64]) -> Vec<f64>| -> Vec<f64> {
+        of.iter().flat_map(|of| product(&wide(of))).collect()
+    };
+    let nothing = vec![0.0; count * width];
+    let forwards = each_of(&all, &|weights| meant.product(&rows, weights, &nothing));
+    let backwards = each_of(&deltas, &|delta| meant.transposed(&rows, delta, &wide(&back)));
+    let on = |start: &Vec<T>, kernel: &dyn Fn(&mut [&mut [T]])| -> Vec<T> {
+        let mut outs = vec![start.clone(); all.len()];
+        kernel(&mut outs.iter_mut().map(|out| &mut out[..]).collect::<Vec<_>>());
+        outs.concat()
+    };
+    let (of_all, of_deltas): (Vec<&[T]>, Vec<&[T]>) =
+        (all.iter().map(|of| &of[..]).collect(), deltas.iter().map(|of| &of[..]).collect());
+    check("block product", &forwards, |level| {
+        on(&front, &|outs| level.block_product(&blocks, each(), columns, &of_all, width, outs))
+    });
+    check("blocks transposed", &backwards, |level| {
+        on(&back, &|outs| {
+            level.add_block_transposed(&blocks, each(), columns, &of_deltas, width, outs);
+        })
+    });
     assert!(blocks.has_unit() || !matches!(values, Drawn::Multiples));
     if width > 1 || !blocks.has_unit() {
         return;

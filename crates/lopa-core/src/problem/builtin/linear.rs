@@ -131,6 +131,7 @@ impl<T: Real> Linear<T> {
         let (map, width) = (self.map, self.map.outputs);
         let Room { scores, spent, tangents, risk, .. } = &mut self.room;
         map.apply_two(rows, [theta, v], [&mut *scores, &mut *tangents]);
+        self.loss.prepare(scores, width);
         spent.clone_from(scores);
         self.loss.slopes(spent, width, sloping, risk);
         let pairs = spent.chunks_exact(width).zip(tangents.chunks_exact(width));
@@ -220,6 +221,7 @@ impl<T: Real> Linear<T> {
     /// scores ← w_r ∇ℓ(z_r), from the scores z.
     fn find_slopes<'a>(&mut self, each: impl Fn(usize) -> (Goal<'a, T>, T)) {
         let Room { scores, risk, .. } = &mut self.room;
+        self.loss.prepare(scores, self.map.outputs);
         self.loss.slopes(scores, self.map.outputs, each, risk);
     }
 
@@ -233,6 +235,7 @@ impl<T: Real> Linear<T> {
         let Room { scores, spent, tangents, risk, .. } = &mut self.room;
         self.map.apply(rows, v, tangents);
         spent.clone_from(scores);
+        self.loss.prepare(spent, self.map.outputs);
         self.loss.curves(spent, tangents, self.map.outputs, each, risk);
     }
 }

@@ -192,7 +192,15 @@ impl Loss {
         }
     }
 
-    /// scores ← w_r ∇ℓ(z_r), from the scores z of all rows, `width` columns each.
+    /// What slopes and curves follow from, in place of the scores of all rows, `width` columns each: for `Softmax` the
+    /// probabilities.
+    pub fn prepare<T: Real>(self, scores: &mut [T], width: usize) {
+        if self == Loss::Softmax {
+            Level::best().softmax(scores, width);
+        }
+    }
+
+    /// scores ← w_r ∇ℓ(z_r), from the [prepared](Loss::prepare) scores z of all rows, `width` columns each.
     pub fn slopes<'a, T: Real>(
         self,
         scores: &mut [T],
@@ -210,7 +218,6 @@ impl Loss {
                 scores.iter_mut().enumerate().for_each(|(r, s)| *s *= minus_y(r) * each(r).1);
             }
             Loss::Softmax => {
-                Level::best().softmax(scores, width);
                 for (r, p) in scores.chunks_exact_mut(width).enumerate() {
                     p[each(r).0.class() as usize] -= T::one();
                 }
@@ -237,7 +244,8 @@ impl Loss {
         }
     }
 
-    /// tangents ← w_r ∇²ℓ(z_r) a_r, from the tangents a; the scores z are overwritten.
+    /// tangents ← w_r ∇²ℓ(z_r) a_r, from the tangents a and the [prepared](Loss::prepare) scores z, which are
+    /// overwritten.
     pub fn curves<'a, T: Real>(
         self,
         scores: &mut [T],
@@ -258,7 +266,6 @@ impl Loss {
                 }
             }
             Loss::Softmax => {
-                Level::best().softmax(scores, width);
                 let scores = scores.chunks_exact(width);
                 for (r, (p, a)) in scores.zip(tangents.chunks_exact_mut(width)).enumerate() {
                     let (_, weight) = each(r);
