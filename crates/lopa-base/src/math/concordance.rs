@@ -23,7 +23,7 @@ pub fn concordance(seen: &[Seen], risks: &[f64]) -> Option<f64> {
     sorted.sort_by(f64::total_cmp);
     sorted.dedup_by(|a, b| a == b);
     let rank = |row: usize| sorted.partition_point(|&risk| risk < risks[row]);
-    // From the last time to the first: rows that are counted are those that outlive an event.
+    // From the last time to the first: the rows counted so far are those that outlive an event.
     let mut order: Vec<usize> = (0..seen.len().min(risks.len())).collect();
     order.sort_by(|&a, &b| seen[b].time.total_cmp(&seen[a].time));
     let mut counted = Counts::new(sorted.len());

@@ -130,7 +130,7 @@ impl<T: Real> SingleLevelNode<T> {
         gradient(At { x, theta }, XI1, &mut self.q, oracle);
     }
 
-    /// What q shows of the curvature, in iteration `k`.
+    /// Measures the curvature by q, in iteration `k`.
     fn measure(&mut self, k: u64, oracle: &mut Oracle<T>) {
         let SingleLevelNode { w, p, q, steps, curve, .. } = self;
         let (theta, x) = w.split_at(*p);

@@ -159,8 +159,8 @@ pub struct Begin<'a> {
     pub kept: Option<&'a [u8]>,
     /// The iterations of the checkpoints on disk, for a run that can go on without a node.
     pub held: Option<&'a [u64]>,
-    /// Whether it lacks the state that the chapter begins with, because it comes back: then these are of its own states
-    /// before.
+    /// Whether this node comes back without the state that the chapter begins with; `held` then lists the states that it
+    /// does have.
     pub lacks: bool,
     /// Size limits of incoming messages.
     pub limits: Limits,

@@ -20,9 +20,9 @@ pub struct Moved {
     pub parameter: String,
     /// The range from now on; the best value so far is in its middle.
     pub range: Between,
-    /// The trials before.
+    /// How many trials came before.
     pub after: usize,
-    /// Whether a trial before survived; if none did, the range moved down.
+    /// Whether any of them survived; if none did, the range moved down.
     pub survived: bool,
 }
 

@@ -54,7 +54,7 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// With nothing recorded; the nodes were being created since `begun`.
+    /// Nothing is recorded yet; the nodes' creation began at `begun`.
     pub fn new(
         job: &'a Job<'a>,
         evaluators: &'a mut [Box<dyn Bilevel<f64>>],
