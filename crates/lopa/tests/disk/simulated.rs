@@ -67,6 +67,9 @@ enum Entry {
     Folder,
 }
 
+/// What a power cut leaves: folders, and files with their content.
+pub type State = BTreeMap<PathBuf, Option<Vec<u8>>>;
+
 /// A change of names in one folder, all of it or nothing: names that are put, or that go.
 type Naming = Vec<(PathBuf, Option<Entry>)>;
 
@@ -147,6 +150,17 @@ impl Simulated {
 
     /// Writes the state of `top` after a power cut to `root`.
     pub fn leave(&self, cut: Cut, top: &Path, root: &Path) {
+        for (path, content) in self.left(cut, top) {
+            let to = root.join(path);
+            match content {
+                None => fs::create_dir(to).unwrap(),
+                Some(content) => fs::write(to, content).unwrap(),
+            }
+        }
+    }
+
+    /// The state of `top` after a power cut: folders, and files with their content.
+    pub fn left(&self, cut: Cut, top: &Path) -> State {
         let mut stream = match cut {
             Cut::Drawn(seed) => Stream::new(seed, Purpose::Data, 0),
             _ => Stream::new(0, Purpose::Data, 0),
@@ -162,19 +176,21 @@ impl Simulated {
                 rename(&mut names, naming);
             }
         }
+        let mut left = State::new();
         for (path, entry) in &names {
-            let to = root.join(path.strip_prefix(top).unwrap());
+            let path = path.strip_prefix(top).unwrap();
             // The content of a lost folder is also lost.
-            if !to.parent().unwrap().is_dir() {
+            let parent = path.parent().unwrap();
+            if parent != Path::new("") && left.get(parent) != Some(&None) {
                 continue;
             }
-            match entry {
-                Entry::Folder => fs::create_dir(to).unwrap(),
-                Entry::File(at) => {
-                    fs::write(to, self.files[*at].left(cut, &mut stream)).unwrap();
-                }
-            }
+            let content = match entry {
+                Entry::Folder => None,
+                Entry::File(at) => Some(self.files[*at].left(cut, &mut stream)),
+            };
+            left.insert(path.to_path_buf(), content);
         }
+        left
     }
 }
 
