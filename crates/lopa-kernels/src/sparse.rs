@@ -53,6 +53,10 @@ pub unsafe fn product<V: Vector>(
     width: usize,
     out: &mut [V::Scalar],
 ) {
+    if width == 1 {
+        // SAFETY: shapes as for this function.
+        return unsafe { dots::<V>(matrix, rows, weights, out) };
+    }
     for from in (0..width).step_by(panel::<V>(width) * V::LANES) {
         let left = width - from;
         let ahead = matrix.ahead();
@@ -71,6 +75,47 @@ pub unsafe fn product<V: Vector>(
                 }
             }
         }
+    }
+}
+
+/// [`product`] with one column: numbers in place of vectors, with the bits of [`product_row`].
+///
+/// # Safety
+/// As for [`product`]; `width` is 1.
+#[inline(always)]
+unsafe fn dots<V: Vector>(
+    matrix: Csr<V::Scalar>,
+    rows: Rows,
+    weights: &[V::Scalar],
+    out: &mut [V::Scalar],
+) {
+    const SUMS: usize = 4;
+    let ahead = matrix.ahead();
+    for (r, (row, out)) in rows.iter().zip(out).enumerate() {
+        matrix.prefetch(rows.at(r + ahead));
+        let (columns, values) = matrix.row(row);
+        let (heads, tail) = columns.as_chunks::<SUMS>();
+        let (head_values, tail_values) = values.as_chunks::<SUMS>();
+        let mut sums = [V::Scalar::ZERO; SUMS];
+        // SAFETY: a column is checked before its weight is read.
+        unsafe {
+            for (columns, values) in heads.iter().zip(head_values) {
+                for s in 0..SUMS {
+                    assert!((columns[s] as usize) < matrix.cols, "column out of range");
+                    V::add_part(
+                        &mut sums[s],
+                        values[s],
+                        weights.as_ptr().add(columns[s] as usize),
+                        1,
+                    );
+                }
+            }
+            for (&column, &value) in tail.iter().zip(tail_values) {
+                assert!((column as usize) < matrix.cols, "column out of range");
+                V::add_part(&mut sums[0], value, weights.as_ptr().add(column as usize), 1);
+            }
+        }
+        *out = sums[0] + sums[1] + sums[2] + sums[3];
     }
 }
 
@@ -140,6 +185,10 @@ pub unsafe fn add_transposed<V: Vector>(
         // SAFETY: shapes as for this function.
         return unsafe { add_to_few::<V>(matrix, rows, delta, width, out) };
     }
+    if width == 1 {
+        // SAFETY: shapes as for this function.
+        return unsafe { add_sums::<V>(matrix, rows, delta, out) };
+    }
     for from in (0..width).step_by(panel::<V>(width) * V::LANES) {
         let left = width - from;
         let ahead = matrix.ahead();
@@ -155,6 +204,29 @@ pub unsafe fn add_transposed<V: Vector>(
                     _ => add_row::<V, 1>(matrix, row, delta, width, left, out),
                 }
             }
+        }
+    }
+}
+
+/// [`add_transposed`] with one column: numbers in place of vectors, with the bits of [`add_row`].
+///
+/// # Safety
+/// As for [`add_transposed`]; `width` is 1.
+#[inline(always)]
+unsafe fn add_sums<V: Vector>(
+    matrix: Csr<V::Scalar>,
+    rows: Rows,
+    delta: &[V::Scalar],
+    out: &mut [V::Scalar],
+) {
+    let ahead = matrix.ahead();
+    for (r, (row, delta)) in rows.iter().zip(delta).enumerate() {
+        matrix.prefetch(rows.at(r + ahead));
+        let (columns, values) = matrix.row(row);
+        for (&column, &value) in columns.iter().zip(values) {
+            assert!((column as usize) < matrix.cols, "column out of range");
+            // SAFETY: the column was checked.
+            unsafe { V::add_part(out.as_mut_ptr().add(column as usize), value, delta, 1) };
         }
     }
 }
