@@ -46,11 +46,11 @@ __device__ __forceinline__ u32 found(const u32 *list, usize at) {
     return value;
 }
 
-// How many halves a number has in layers.cu. src/kernels.rs writes the count into the text before the driver translates it, and
-// the driver leaves out the code of the other case.
+// How many halves a number has in layers.cu. Of this number `make` makes the word TERMS, for which src/kernels.rs writes the count
+// before the driver translates the text; the driver leaves out the code of the other case.
 __device__ __forceinline__ u32 halves() {
     u32 terms;
-    asm("mov.u32 %0, TERMS;" : "=r"(terms));
+    asm("mov.u32 %0, 1413829197;" : "=r"(terms));
     return terms;
 }
 

@@ -22,12 +22,25 @@
 // class. A row has 32 high halves, then the 32 low halves of the same numbers, and so on; in tf32 high halves only. It ends with
 // zeros, up to a whole number of 128 bytes. The activation after the last unit is 1, for the bias.
 //
-// `make` compiles this file into layers.ptx.zst.
+// `make` compiles this file into layers.ptx.zst and, for Hopper cards, into hopper.ptx.zst: there four warps multiply together, with
+// warpgroups.cuh, and there are wider tiles.
 
 #include "instructions.cuh"
 #include "losses.cuh"
 #include "move.cuh"
 #include "steps.cuh"
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#include "warpgroups.cuh"
+enum { HOPPER = 1 };
+// Kernels that src/card.rs lets start early wait here for the one before them. It had itself waited by then, so what earlier ones
+// wrote can be read before this.
+__device__ __forceinline__ void wait_for_last() { asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;\n" ::: "memory"); }
+#else
+enum { HOPPER = 0 };
+__device__ __forceinline__ void wait_for_last() {}
+__device__ __forceinline__ void async_fence() {}
+template <int N> __device__ __forceinline__ void multiplied() {}
+#endif
 
 // Words per node: the largest |entry| of a matrix (TOP, as the bits of a number), and the power of two it was scaled by (BY).
 // `draw` clears all `many` of them. Those of the layers begin at LAYERS; src/layers/mod.rs has the same places.
@@ -55,14 +68,14 @@ struct Product {
     u32 each, first[3];       // rows of a node in `left` (or in `picks`), and the first that is used
     u32 left_row, right_row, to_row, with_row; // from one row to the next
     u32 even;                 // numbers of results are at multiples of sixteen bytes in fours
-    u32 stages;               // those that there is room for, 3 or 6
+    u32 stages;               // those that there is room for, 3, 4 or 6
     u32 start[5], loss;
     u32 activation, bias, many; // bias: the row of the second factor after the last is added
     float unit, ridge;        // what sums of bytes are multiplied by
     float left_is, right_is, left_most, delta;
 };
 
-extern __shared__ __align__(16) u8 room[];
+extern __shared__ __align__(1024) u8 room[];
 
 __device__ __forceinline__ bool both_halves() { return halves() == 2; }
 
@@ -119,24 +132,39 @@ __device__ __forceinline__ float active(float z, u32 kind) {
     return kind == RELU ? (z < 0.0f ? 0.0f : z) : activated(z * exponent(kind), kind);
 }
 
+// Where a term of thirty-two is among those of `right` if `left` has bytes, of which a lane reads four at once: see `term` below.
+__device__ __forceinline__ u32 place_in_bytes(u32 term) { return term / 16 * 16 + term % 4 / 2 * 8 + term % 16 / 4 * 2 + term % 2; }
+
 // What a product's sums become: activations, slopes of the losses, errors, d and h, s.
 enum { ACTIVATES, LOSES, SLOPES, REGULARISES, SCALES };
 
-// A warp computes 32 rows and all WIDTH columns of its block. A stage consists of two slabs: the high and the low halves of 32
-// terms, or the first and the last 32 of 64.
+// A warp computes all WIDTH columns of its block and 32 rows, or 16 rows of more than 128 columns. A stage consists of two slabs:
+// the high and the low halves of 32 terms, or the first and the last 32 of 64.
+//
+// The second-level cache is as busy with a part of a line of 128 bytes as with all of it, and a line is in parts if its copy is. So
+// rows of `left` are in shared memory as they are in memory, with both slabs.
 template <int END_, bool BYTES_, int WARPS_, int WIDTH_> struct Tile {
-    static constexpr int END = END_, WARPS = WARPS_, WIDTH = WIDTH_;
+    static constexpr int END = END_, WARPS = WARPS_, WIDTH = WIDTH_, SIXTEENS = WIDTH > 128 ? 1 : 2;
     static constexpr bool BYTES = BYTES_, DOWN = END >= REGULARISES, TURNED = END == SLOPES, HALVES = END == ACTIVATES || TURNED;
     // DOWN: the rows of `left` are terms. TURNED: those of `right` are columns.
-    static constexpr int ROWS = 32 * WARPS, THREADS = 32 * WARPS, K = 32, TILES = WIDTH / 8, SIZE = BYTES ? 1 : 2;
-    // Bytes of a row of `left` and of one of `right` in shared memory: rows of neighbours are in different banks.
-    static constexpr int LEFT = DOWN ? ROWS * SIZE + 16 : BYTES ? 48 : 80, RIGHT = TURNED ? 80 : WIDTH == 104 ? 208 : WIDTH * 2 + 16;
-    // Bytes of a slab of each.
-    static constexpr int A = (DOWN ? K : ROWS) * LEFT, B = (TURNED ? WIDTH : K) * RIGHT;
-    // A piece has sixteen bytes: how many a row of `left` has, and how many a thread copies; the same for `right`. Threads with
-    // an even number copy the first slab.
-    static constexpr int PIECES = (DOWN ? ROWS : K) * SIZE / 16, OWN = (DOWN ? K : ROWS) * PIECES / THREADS;
-    static constexpr int BESIDE = (TURNED ? K : WIDTH) / 8, ALL = (TURNED ? WIDTH : K) * BESIDE, EACH = (2 * ALL + THREADS - 1) / THREADS;
+    static constexpr int OWN_ROWS = 16 * SIXTEENS, ROWS = OWN_ROWS * WARPS, THREADS = 32 * WARPS, K = 32, TILES = WIDTH / 8;
+    // Four warps multiply together: then `right` has a layout of wgmma. TURNED, a column has a line of 128 bytes with both slabs; else
+    // a slab has the terms of 32 columns, 64 bytes each, then those of the next 32.
+    static constexpr bool TOGETHER = HOPPER && WARPS % 4 == 0;
+    // Where a multiprocessor has room for one block, products go on while the next terms are made ready: then these have registers
+    // of their own, and a stage is copied to later.
+    static constexpr bool AHEAD = TOGETHER && WIDTH > 128;
+    struct Factors { u32 one[2][SIXTEENS][4], other[2][SIXTEENS][4]; }; // of both slabs
+    static constexpr int CHUNKS = (WIDTH + 31) / 32;
+    // Bytes from one row of `right` to the next in shared memory: rows of neighbours are in different banks. Bytes of `left`, and of
+    // a slab of `right`.
+    static constexpr int RIGHT = TURNED ? 80 : WIDTH == 104 ? 208 : WIDTH * 2 + 16;
+    static constexpr int A = DOWN ? 2 * K * (ROWS * (BYTES ? 1 : 2) + 16) : ROWS * (BYTES ? 80 : 144);
+    static constexpr int B = !TOGETHER ? (TURNED ? WIDTH : K) * RIGHT : TURNED ? WIDTH * 64 : CHUNKS * K * 64;
+    // A piece has sixteen bytes: how many a thread copies, of `left` at most, and of `right`; there, columns or terms have BESIDE.
+    static constexpr int MOST = ROWS * (BYTES ? 4 : 8) / THREADS;
+    static constexpr int BESIDE = (TURNED ? K : WIDTH) / 8, ALL = (TURNED ? WIDTH : K) * BESIDE;
+    static constexpr int EACH = (TOGETHER && !TURNED ? CHUNKS * 256 : 2 * ALL + THREADS - 1) / THREADS;
     static constexpr int APART = WIDTH % 32 == 8 ? WIDTH : WIDTH + 8; // of sums
     static constexpr int BLOCKS = (WIDTH > 64 ? 2 : WIDTH == 64 ? 3 : 4) * 4 / WARPS;
 };
@@ -158,6 +186,13 @@ template <class C> __device__ __forceinline__ void losses(const Product &job, u3
     const float by = scale(heaviest * fmaxf(most, 2.0f * bound));
     if (row0 == 0 && lane == 0) job.to_by[of_node] = by;
     u8 *const to = job.to[0] + usize(i) * job.to_node;
+    // Samples and labels of all rows are read before any is used: one wait instead of four.
+    u32 picks[4], labels[4];
+#pragma unroll
+    for (int e = 0; e < 4; e++) picks[e] = row0 + 8 * e + g < job.down ? __ldg(job.samples + usize(i) * job.down + row0 + 8 * e + g) : 0;
+#pragma unroll
+    for (int e = 0; e < 4; e++) labels[e] = row0 + 8 * e + g < job.down && job.loss <= LOGISTIC ? __ldg(job.labels + picks[e]) : 0;
+    auto one_of = [](const u32 (&all)[4], int e) { return e == 0 ? all[0] : e == 1 ? all[1] : e == 2 ? all[2] : all[3]; };
     u32 top = 0;
 #pragma unroll 1
     for (int e = 0; e < 4; e++) {
@@ -169,7 +204,7 @@ template <class C> __device__ __forceinline__ void losses(const Product &job, u3
 #pragma unroll
         for (u32 b = 1; b < 5; b++)
             if (row >= job.start[b]) batch = b, weight = weights[b];
-        const u32 pick = there ? __ldg(job.samples + usize(i) * job.down + row) : 0, label = there && job.loss <= LOGISTIC ? __ldg(job.labels + pick) : 0;
+        const u32 pick = one_of(picks, e), label = one_of(labels, e);
         float z[C::TILES], a[C::TILES], q[C::TILES], curved[C::TILES];
         auto in = [&](int n) { return 4 * n + t < classes; };
 #pragma unroll
@@ -228,128 +263,184 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
     const u32 part = blockIdx.x / tiles % job.parts, i = blockIdx.x / tiles / job.parts;
     if (job.awake && !(job.awake[i] & 1)) return;
     const u32 row0 = blockIdx.x % tiles % down * C::ROWS, column0 = blockIdx.x % tiles / down * C::WIDTH;
-    const u32 tid = threadIdx.x, lane = tid % 32, g = lane / 4, t = lane % 4, row_w = tid / 32 * 32, deep = job.deep[part];
+    const u32 tid = threadIdx.x, lane = tid % 32, g = lane / 4, t = lane % 4, deep = job.deep[part];
+    const u32 row_w = tid / 32 * C::OWN_ROWS; // the first of this warp
     const u32 base = shared(room);
     const bool both = both_halves();
-    const bool one_slab = BYTES && both; // of `left`
-    const u32 SLAB = one_slab ? C::B : C::A + C::B, stage = C::A + C::B + SLAB, depth = ::depth(); // SLAB: to the second
+    constexpr u32 stage = C::A + 2 * C::B;
+    const u32 depth = ::depth();
     const usize of_node = usize(i) * job.many;
 
-    // This thread copies every `step`th row of `left`, from `own` on.
+    // Rows of `left` of a stage: those of results, or terms. Their bytes, how far apart they are, and where those of the second slab
+    // begin; in f32 bytes have none.
+    const u32 bytes = DOWN ? C::ROWS * (BYTES ? 1 : both ? 4 : 2) : !BYTES ? 128 : both ? 32 : 64, pitch = bytes + 16;
+    const u32 second_slab = DOWN && (BYTES || !both) ? 32 * pitch : BYTES ? 32 : 64;
+    // This thread copies a piece of every `step`th of them, from `own` on.
+    const u32 pieces = bytes / 16, own = tid / pieces, piece = tid % pieces, step = C::THREADS / pieces;
     const usize before = usize(i) * job.each + job.first[part];
-    const u32 slab = one_slab ? 0 : tid % 2, left_tid = one_slab ? tid : tid / 2, step = C::THREADS / C::PIECES / (one_slab ? 1 : 2);
-    const u32 own = left_tid / C::PIECES, piece = left_tid % C::PIECES, later_left = both ? 0 : 32 * slab; // terms
-    constexpr int MOST = 2 * C::OWN;
     auto number = [&](u32 r, u32 end) {
         const usize at = before + min(r, end - 1);
         return found(job.picks, at);
     };
-    const u8 *rows[DOWN ? 1 : MOST];
-    u32 next[DOWN ? MOST : 1];
-    const u32 side = row0 * C::SIZE + piece * 16; // DOWN: in the row, of bytes or of high halves alone
-    const bool inside = side < (!BYTES && both ? job.left_row / 2 : job.left_row);
-    auto mine = [&](int j) { return !one_slab || j < C::OWN; };
+    auto mine = [&](int j) { return !BYTES || !both || 2 * j < C::MOST; };
+    const u8 *rows[DOWN ? 1 : C::MOST];
+    u32 next[DOWN ? C::MOST : 1];
+    const u32 side = row0 * (BYTES ? 1 : both ? 4 : 2) + piece * 16; // DOWN: in the row
     if constexpr (DOWN) {
-        rows[0] = job.left + (BYTES ? side : place_of(side / 2) + (both ? slab * BEHIND : 0));
+        rows[0] = job.left + side;
 #pragma unroll
-        for (int j = 0; j < MOST; j++) next[j] = deep && mine(j) ? number(own + j * step + later_left, deep) : 0;
+        for (int j = 0; j < C::MOST; j++) next[j] = deep && mine(j) ? number(own + j * step, deep) : 0;
     } else {
 #pragma unroll
-        for (int j = 0; j < MOST; j++)
-            if (mine(j)) rows[j] = job.left + usize(number(row0 + own + j * step, job.down)) * job.left_row + slab * (BYTES ? 32 : 64) + piece * 16;
+        for (int j = 0; j < C::MOST; j++)
+            if (mine(j)) rows[j] = job.left + usize(number(row0 + own + j * step, job.down)) * job.left_row + piece * 16;
     }
-    // And these pieces of `right`.
+    // And these pieces of `right`: of column or term `l`, from number `p` of a slab on.
     const u8 *right = job.right + usize(i) * job.right_node + job.right_first[part];
     const u8 *const bias = right + usize(deep) * job.right_row;
-    const u32 right_slab = tid % 2, later_right = both ? 0 : 32 * right_slab;
-    right += TURNED ? usize(column0) * job.right_row + right_slab * 64 : later_right * job.right_row + (both ? right_slab * BEHIND : 0);
+    if (TURNED) right += usize(column0) * job.right_row;
     u32 from[C::EACH], into[C::EACH], line[C::EACH];
+    bool wanted[C::EACH];
 #pragma unroll
     for (int j = 0; j < C::EACH; j++) {
-        const u32 at = tid / 2 + j * (C::THREADS / 2), l = at / C::BESIDE, p = at % C::BESIDE * 8;
-        from[j] = l * job.right_row + (TURNED ? p * 2 : place_of(column0 + p)), into[j] = C::A + l * C::RIGHT + p * 2 + right_slab * SLAB;
+        u32 slab, l, p;
+        if (!C::TOGETHER) {
+            const u32 at = tid / 2 + j * (C::THREADS / 2);
+            slab = tid % 2, l = at / C::BESIDE, p = at % C::BESIDE * 8, wanted[j] = at < C::ALL;
+            into[j] = l * C::RIGHT + p * 2 + slab * C::B;
+        } else {
+            const u32 at = tid + j * C::THREADS;
+            if (TURNED) {
+                slab = at % 8 / 4, l = at / 8, p = at % 4 * 8, wanted[j] = l < C::WIDTH;
+                into[j] = l * 128 + (at % 8 ^ l % 8) * 16;
+            } else {
+                slab = at / 128 % 2, l = at / 4 % 32, p = at / 256 * 32 + at % 4 * 8, wanted[j] = p < C::WIDTH;
+                const u32 term = BYTES && !DOWN ? place_in_bytes(l) : l;
+                into[j] = slab * C::B + at / 256 * 2048 + term * 64 + (at % 4 ^ term / 2 % 4) * 16;
+            }
+        }
+        into[j] += C::A;
+        const u32 later = both ? 0 : 32 * slab; // terms
+        from[j] = TURNED ? l * job.right_row + slab * 64 + p * 2 : (l + later) * job.right_row + place_of(column0 + p) + (both ? slab * BEHIND : 0);
         // The first term of the piece, which is copied while it is below `left_terms`; or no term at all.
-        if (TURNED) line[j] = column0 + l < job.across ? later_right + p : ~0u;
-        else line[j] = column0 + p < job.across ? later_right + l : ~0u;
+        if (TURNED) line[j] = column0 + l < job.across ? later + p : ~0u;
+        else line[j] = column0 + p < job.across ? later + l : ~0u;
     }
     const u32 count = (deep + depth - 1) / depth, last = base + job.stages * stage;
     u32 slot = base, left_terms = deep; // not copied yet
     auto load = [&](u32 k) {
         if (k < count) {
 #pragma unroll
-            for (int j = 0; j < MOST; j++) {
+            for (int j = 0; j < C::MOST; j++) {
                 if (!mine(j)) continue;
-                const u32 to = slot + (own + j * step) * C::LEFT + piece * 16 + slab * SLAB;
-                if constexpr (DOWN) copy16(to, rows[0] + usize(next[j]) * job.left_row, own + j * step + later_left < left_terms && inside ? 16 : 0, true);
+                const u32 to = slot + (own + j * step) * pitch + piece * 16;
+                if constexpr (DOWN) copy16(to, rows[0] + usize(next[j]) * job.left_row, own + j * step < left_terms && side < job.left_row ? 16 : 0, true);
                 else {
-                    copy16(to, rows[j], BYTES && k * depth + slab * 32 + piece * 16 >= job.left_row ? 0 : 16, true);
-                    rows[j] += BYTES ? depth : 128;
+                    copy16(to, rows[j], BYTES && k * depth + piece * 16 >= job.left_row ? 0 : 16, true);
+                    rows[j] += bytes;
                 }
             }
 #pragma unroll
-            for (int j = 0; j < C::EACH; j++)
-                copy16(slot + into[j], right + from[j], line[j] < left_terms ? 16 : 0, tid / 2 + j * (C::THREADS / 2) < C::ALL);
+            for (int j = 0; j < C::EACH; j++) copy16(slot + into[j], right + from[j], line[j] < left_terms ? 16 : 0, wanted[j]);
             right += TURNED ? 128 : usize(depth) * job.right_row;
             left_terms -= min(left_terms, depth);
             if constexpr (DOWN)
 #pragma unroll
-                for (int j = 0; j < MOST; j++) next[j] = left_terms && mine(j) ? number((k + 1) * depth + own + j * step + later_left, deep) : 0;
+                for (int j = 0; j < C::MOST; j++) next[j] = left_terms && mine(j) ? number((k + 1) * depth + own + j * step, deep) : 0;
             slot = slot + stage == last ? base : slot + stage;
         }
         commit();
     };
 
-    float sum[2][C::TILES][4] = {};
+    float sum[C::SIXTEENS][C::TILES][4] = {};
     // The row that this lane addresses in matrices of 8 by 8, of the first factor and of the second. With bytes a lane reads four
     // at once, which changes the order of sixteen terms: place 2t + e (e < 2) is 4t + e, place 8 + 2t + e is 4t + 2 + e.
     const u32 place = lane % 8, later = lane / 8 % 2;
-    const u32 at_a = DOWN ? (place + lane / 16 * 8) * C::LEFT + (row_w + later * 8) * 2 : (row_w + lane % 16) * C::LEFT + lane / 16 * 16;
+    const u32 at_a = DOWN ? (place + lane / 16 * 8) * pitch + place_of(row_w + later * 8) : (row_w + lane % 16) * pitch + lane / 16 * 16;
     const u32 term = BYTES && !DOWN ? place / 2 * 4 + place % 2 + later * 2 : place + later * 8;
     const u32 at_b = TURNED ? (place + lane / 16 * 8) * C::RIGHT + later * 16 : term * C::RIGHT + lane / 16 * 16;
     auto second = [&](auto &b, u32 from) {
         if (TURNED) matrices(b, from);
         else transposed(b, from);
     };
-    auto first = [&](u32 (&a)[2][4], u32 from, u32 s) {
-#pragma unroll
-        for (int w = 0; w < 2; w++) {
-            if (DOWN) transposed(a[w], from + at_a + 16 * s * C::LEFT + 32 * w);
-            else matrices(a[w], from + at_a + 16 * w * C::LEFT + 32 * s);
-        }
-    };
-    auto products = [&](u32 stage, u32 s) {
-        const u32 b_ = stage + C::A + at_b + (TURNED ? 32 * s : 16 * s * C::RIGHT);
-        u32 high[2][4], low[2][4];
+    // The first factor of sixteen terms of a slab.
+    auto fetch = [&](u32 (&a)[C::SIXTEENS][4], u32 from, u32 s) {
         if constexpr (BYTES && DOWN) { // four rows of results in a word
-            const u8 *const p0 = room + (stage - base) + (16 * s + 2 * t) * C::LEFT + row_w + 4 * g;
+            const u8 *const p0 = room + (from - base) + (16 * s + 2 * t) * pitch + row_w + 4 * g;
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                const u8 *const p = p0 + 8 * h * C::LEFT;
-                const u32 u = *(const u32 *)p, v = *(const u32 *)(p + C::LEFT), p01 = __byte_perm(u, v, 0x5140), p23 = __byte_perm(u, v, 0x7362);
-                high[0][2 * h] = __byte_perm(p01, 0, 0x4140), high[0][2 * h + 1] = __byte_perm(p01, 0, 0x4342);
-                high[1][2 * h] = __byte_perm(p23, 0, 0x4140), high[1][2 * h + 1] = __byte_perm(p23, 0, 0x4342);
+                const u8 *const p = p0 + 8 * h * pitch;
+                const u32 u = *(const u32 *)p, v = *(const u32 *)(p + pitch), p01 = __byte_perm(u, v, 0x5140), p23 = __byte_perm(u, v, 0x7362);
+                a[0][2 * h] = __byte_perm(p01, 0, 0x4140), a[0][2 * h + 1] = __byte_perm(p01, 0, 0x4342);
+                a[C::SIXTEENS - 1][2 * h] = __byte_perm(p23, 0, 0x4140), a[C::SIXTEENS - 1][2 * h + 1] = __byte_perm(p23, 0, 0x4342);
             }
         } else if constexpr (BYTES) {
-            const u8 *const p = room + (stage - base) + (row_w + g) * C::LEFT + 16 * s + 4 * t;
+            const u8 *const p = room + (from - base) + (row_w + g) * pitch + 16 * s + 4 * t;
 #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const u32 four = *(const u32 *)(p + 8 * e * C::LEFT);
-                high[e / 2][e % 2] = __byte_perm(four, 0, 0x4140), high[e / 2][e % 2 + 2] = __byte_perm(four, 0, 0x4342);
+            for (int e = 0; e < 2 * C::SIXTEENS; e++) {
+                const u32 four = *(const u32 *)(p + 8 * e * pitch);
+                a[e / 2][e % 2] = __byte_perm(four, 0, 0x4140), a[e / 2][e % 2 + 2] = __byte_perm(four, 0, 0x4342);
             }
         } else {
-            first(high, stage, s);
-            if (both) first(low, stage + SLAB, s);
+#pragma unroll
+            for (int w = 0; w < C::SIXTEENS; w++) {
+                if (DOWN) transposed(a[w], from + at_a + 16 * s * pitch + 32 * w);
+                else matrices(a[w], from + at_a + 16 * w * pitch + 32 * s);
+            }
         }
+    };
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    // All terms of a stage, by four warps.
+    auto together = [&](u32 stage, typename C::Factors &factors) {
+        const u32 b0 = stage + C::A, b1 = b0 + (TURNED ? 64 : C::B);
+        auto &one = factors.one, &other = factors.other;
+#pragma unroll
+        for (int s = 0; s < 2; s++) {
+            fetch(one[s], stage, s);
+            if (!BYTES || !both) fetch(other[s], stage + second_slab, s);
+        }
+        // Written before products begin: else the translator moves what turns bytes into halves behind that, and then products wait
+        // for each other.
+#pragma unroll
+        for (int s = 0; s < 2; s++)
+#pragma unroll
+            for (int w = 0; w < C::SIXTEENS; w++) {
+                written(one[s][w]);
+                if (!BYTES || !both) written(other[s][w]);
+            }
+        begin_products();
+#pragma unroll
+        for (int s = 0; s < 2; s++)
+#pragma unroll
+            for (int w = 0; w < C::SIXTEENS; w++) {
+                auto multiply = [&](const u32 (&a)[C::SIXTEENS][4], u32 b) {
+                    auto &sums = *(float(*)[C::WIDTH / 2])sum[w];
+                    if (TURNED) product<false>(sums, a[w], lines(b + s * 32));
+                    else product<true>(sums, a[w], chunks(b + s * 1024));
+                };
+                if (!BYTES || !both) multiply(other[s], both ? b0 : b1);
+                if (both) multiply(one[s], b1);
+                multiply(one[s], b0);
+            }
+        end_products();
+        multiplied<C::AHEAD ? 1 : 0>();
+    };
+#endif
+    auto products = [&](u32 left, u32 right, u32 s) {
+        const u32 b_ = right + at_b + (TURNED ? 32 * s : 16 * s * C::RIGHT);
+        u32 high[C::SIXTEENS][4], low[C::SIXTEENS][4];
+        fetch(high, left, s);
+        if (!BYTES && both) fetch(low, left + second_slab, s);
 #pragma unroll
         for (int n = 0; n < C::TILES; n += 2) { // products that wait for each other are apart
             const u32 from = b_ + (TURNED ? n * 8 * C::RIGHT : n * 16);
             u32 b[4], rest[4];
-            auto multiply = [&](const u32 (&a)[2][4], const u32 (&b)[4]) {
+            auto multiply = [&](const u32 (&a)[C::SIXTEENS][4], const u32 (&b)[4]) {
 #pragma unroll
                 for (int q = 0; q < 2; q++)
                     if (n + q < C::TILES)
 #pragma unroll
-                        for (int w = 0; w < 2; w++) mma(sum[w][n + q], a[w], b[2 * q], b[2 * q + 1]);
+                        for (int w = 0; w < C::SIXTEENS; w++) mma(sum[w][n + q], a[w], b[2 * q], b[2 * q + 1]);
             };
             auto get = [&](u32 (&b)[4], u32 from) {
                 if (n + 1 < C::TILES) second(b, from);
@@ -357,29 +448,46 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
             };
             get(b, from);
             if (both) {
-                get(rest, from + SLAB);
+                get(rest, from + C::B);
                 if (!BYTES) multiply(low, b);
                 multiply(high, rest);
             }
             multiply(high, b);
         }
     };
-    for (u32 k = 0; k + 1 < job.stages; k++) load(k);
-    u32 use = base;
-#pragma unroll 1
-    for (u32 k = 0; k < count; k++) {
-        if (job.stages == 3) copied<1>();
-        else copied<4>();
-        __syncthreads();
-        load(k + job.stages - 1);
-        products(use, 0);
-        products(use, 1);
+    auto multiply = [&](u32 stage, typename C::Factors &factors) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+        if constexpr (C::TOGETHER) return together(stage, factors);
+#endif
+        const u32 right = stage + C::A;
+        products(stage, right, 0);
+        products(stage, right, 1);
         if (!both) {
-            products(use + SLAB, 0);
-            products(use + SLAB, 1);
+            products(stage + second_slab, right + C::B, 0);
+            products(stage + second_slab, right + C::B, 1);
         }
+    };
+    wait_for_last();
+    const u32 ahead = job.stages - (C::AHEAD ? 2 : 1);
+    for (u32 k = 0; k < ahead; k++) load(k);
+    u32 use = base;
+    auto advance = [&](u32 k, typename C::Factors &factors) {
+        if (ahead == 2) copied<1>();
+        else copied<4>();
+        if (C::TOGETHER) async_fence();
+        __syncthreads();
+        load(k + ahead);
+        multiply(use, factors);
         use = use + stage == last ? base : use + stage;
-    }
+    };
+    typename C::Factors factors[C::AHEAD ? 2 : 1];
+    u32 k = 0;
+    if constexpr (C::AHEAD)
+#pragma unroll 1
+        for (; k + 1 < count; k += 2) advance(k, factors[0]), advance(k + 1, factors[1]);
+#pragma unroll 1
+    for (; k < count; k++) advance(k, factors[0]);
+    if (C::AHEAD) multiplied<0>();
     copied<0>();
     __syncthreads();
 
@@ -388,7 +496,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
     float *const sums = (float *)room + row_w * C::APART;
     const float by = 1.0f / (left_by * right_by); // a power of two
 #pragma unroll
-    for (int e = 0; e < 4; e++)
+    for (int e = 0; e < 2 * C::SIXTEENS; e++)
 #pragma unroll
         for (int n = 0; n < C::TILES; n++) {
             const u32 r = BYTES && DOWN ? 4 * g + e : 8 * e + g;
@@ -410,8 +518,8 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
         if (blockIdx.x % tiles == 0 && tid == 0) job.to_by[of_node] = to_by;
         const float with_by = TURNED ? 1.0f / (job.with_by ? job.with_by[of_node] : 8192.0f) : 0.0f;
         u32 top = TURNED ? 0 : __float_as_uint(1.0f); // of the unit that is 1
-#pragma unroll 2
-        for (int j = 0; j < C::TILES; j++) {
+#pragma unroll 4
+        for (int j = 0; j < C::TILES * C::SIXTEENS / 2; j++) {
             const u32 at = lane + j * 32, r = at / C::TILES, c = at % C::TILES * 8, row = row0 + row_w + r, column = column0 + c;
             if (row >= job.down || column >= job.across) continue;
             Eight all;
@@ -443,11 +551,11 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
             if (lane == 0) atomicMax(job.to_top + of_node, top);
         }
         // The unit that is 1, if no other unit shares its eight columns.
-        if (!TURNED && job.across % 8 == 0 && column0 + C::WIDTH >= job.across && row0 + tid < job.down)
+        if (!TURNED && job.across % 8 == 0 && column0 + C::WIDTH >= job.across && tid < C::ROWS && row0 + tid < job.down)
             keep(to + usize(row0 + tid) * job.to_row + place_of(job.across), 1.0f, to_by);
     } else {
 #pragma unroll 2
-        for (int j = 0; j < 2 * C::TILES; j++) {
+        for (int j = 0; j < C::TILES * C::SIXTEENS; j++) {
             const u32 at = lane + j * 32, r = at / (2 * C::TILES), c = at % (2 * C::TILES) * 4, row = row0 + row_w + r, column = column0 + c;
             if (row >= job.down || column >= job.across) continue;
             const u32 many = min(4u, job.across - column);
@@ -479,7 +587,15 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
     name##_##warps##_##width##_f32(const __grid_constant__ Product job, u32) { product<Tile<end, bytes, warps, width>>(job); }
 #define SMALL(name, end, bytes, warps) PRODUCT(name, end, bytes, warps, 16) PRODUCT(name, end, bytes, warps, 32) PRODUCT(name, end, bytes, warps, 64)
 #define PRODUCTS(name, end, bytes) \
-    SMALL(name, end, bytes, 2) SMALL(name, end, bytes, 4) PRODUCT(name, end, bytes, 4, 104)
+    SMALL(name, end, bytes, 2) SMALL(name, end, bytes, 4) PRODUCT(name, end, bytes, 4, 104) LARGE(name, end, bytes)
+// Tiles for which only Hopper cards are fast enough.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define LARGE(name, end, bytes) PRODUCT(name, end, bytes, 4, 128) WIDE_##bytes(name, end)
+#define WIDE_false(name, end) PRODUCT(name, end, false, 8, 208) PRODUCT(name, end, false, 8, 256)
+#define WIDE_true(name, end)
+#else
+#define LARGE(name, end, bytes)
+#endif
 PRODUCTS(forward_bytes, ACTIVATES, true)
 PRODUCTS(forward, ACTIVATES, false)
 SMALL(head, LOSES, false, 2) SMALL(head, LOSES, false, 4) PRODUCT(head, LOSES, false, 2, 128) PRODUCT(head, LOSES, false, 4, 128)
@@ -555,6 +671,7 @@ __device__ __forceinline__ void weights(const Job<float> &job, u32 i, const Laye
 
 // The first blocks split theta and v, one block per node; the rest split x.
 extern "C" __global__ void __launch_bounds__(SPLITTERS) halves_f32(const __grid_constant__ Job<float> job, u32 at) {
+    wait_for_last();
     u32 block = blockIdx.x;
     if (block < job.m) {
         if (!asleep(job, block)) heads(job, block);

@@ -261,7 +261,7 @@ fn take<T: Scalar>(
     if cores {
         layers::order(&mut plan);
     }
-    let all = if cores { kernels::layers(plan.terms) } else { kernels::ptx() };
+    let all = if cores { kernels::layers(plan.terms, card.hopper()) } else { kernels::ptx() };
     let named = |name: &str| format!("{name}_{}", T::END);
     let [sizes, tick, update, carry, find] =
         ["sizes", "tick", "update", "carry", "find"].map(named);
@@ -308,9 +308,19 @@ fn take<T: Scalar>(
     let launches = |job: &Job<T>, way: Way| -> Result<Vec<Step<T>>> {
         let wanted = wanted(&card, &plan, job, way, cores);
         let launch = |wanted: Wanted| -> Result<(Launch<T>, bool)> {
-            let Wanted { name, threads, shared, blocks: count, after, layer, product, beside } =
-                wanted;
+            let Wanted {
+                name,
+                threads,
+                shared,
+                blocks: count,
+                after,
+                layer,
+                product,
+                beside,
+                waits,
+            } = wanted;
             let kernel = card.wide_kernel(&name, threads, shared)?;
+            let kernel = kernel.that_waits(waits);
             let of = match product {
                 Some(product) => Parameters::Product(product),
                 None => Parameters::Job(Box::new(job.layer(&plan.units, layer))),
@@ -475,8 +485,8 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Option<Wanted> {
     };
     let name = format!("whole{}_{most}", form(job));
     let (shared, blocks) = (near as u32, u64::from(m));
-    let (after, layer, product, beside) = (false, 0, None, false);
-    Some(Wanted { name, threads, shared, blocks, after, layer, product, beside })
+    let (after, layer, product, beside, waits) = (false, 0, None, false, false);
+    Some(Wanted { name, threads, shared, blocks, after, layer, product, beside, waits })
 }
 
 /// The distance between the slopes of one row and the next.
@@ -513,6 +523,8 @@ struct Wanted {
     product: Option<Box<layers::Product>>,
     /// Whether the later kernels of the evaluation need not wait for it.
     beside: bool,
+    /// Whether it waits itself for the kernel before it.
+    waits: bool,
 }
 
 /// The kernels of a linear model where a node has many blocks.
@@ -543,6 +555,7 @@ fn linear<T: Scalar>(card: &Card, job: &Job<T>, with_s: bool) -> Vec<Wanted> {
         layer: 0,
         product: None,
         beside: false,
+        waits: false,
     };
     let rows = xi1 + xi2 + crossed + sigma1;
     let mut all = vec![
@@ -601,8 +614,9 @@ fn wanted<T: Scalar>(
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
     let plain = |name: &str, blocks: u64| {
         let (name, after) = (name.to_string(), name != "move");
-        let (threads, shared, layer, product, beside) = (THREADS, 0, 0, None, false);
-        Wanted { name, threads, shared, blocks, after, layer, product, beside }
+        let (threads, shared, layer, product) = (THREADS, 0, 0, None);
+        let (beside, waits) = (false, false);
+        Wanted { name, threads, shared, blocks, after, layer, product, beside, waits }
     };
     let moves = way == Way::Whole;
     let whole = match plan.kind {
@@ -621,11 +635,11 @@ fn wanted<T: Scalar>(
     match plan.kind {
         _ if alone => {}
         Kind::Layers if cores => {
-            let of = layers::kernels(plan, job, way != Way::Probe, card.near);
+            let of = layers::kernels(plan, job, way != Way::Probe, (card.near, card.hopper()));
             all.extend(of.into_iter().map(|layers::Wanted { launch, product, beside }| {
                 let general::Launch { name, threads, shared, blocks } = launch;
-                let (after, layer) = (true, 0);
-                Wanted { name, threads, shared, blocks, after, layer, product, beside }
+                let (after, layer, waits) = (true, 0, card.hopper());
+                Wanted { name, threads, shared, blocks, after, layer, product, beside, waits }
             }));
         }
         Kind::Layers => {

@@ -139,6 +139,10 @@ pub struct Card {
     beside: Handle,
     events: [Handle; 2],
     aside: Cell<bool>,
+    /// How kernels that wait for the one before them are started early, where the driver can record that.
+    early: Option<LaunchEarly>,
+    /// Whether launches are recorded, and whether the last thing in the first stream is a launch.
+    recording: Cell<[bool; 2]>,
     /// The most dynamic shared memory that each kernel has been given: a kernel may be launched with several sizes.
     given: RefCell<Vec<(Handle, u32)>>,
 }
@@ -192,6 +196,12 @@ impl Card {
             name += &format!(", card {device} of {count}");
         }
         let aside = Cell::new(false);
+        // SAFETY: the type is that of cuda.h.
+        let early = match unsafe { api._library.get::<LaunchEarly>(b"cuLaunchKernelEx") } {
+            Ok(early) if version >= CAN_RECORD_EARLY => Some(*early),
+            _ => None,
+        };
+        let recording = Cell::new([false; 2]);
         Ok(Card {
             name,
             capability,
@@ -203,8 +213,15 @@ impl Card {
             beside,
             events,
             aside,
+            early,
+            recording,
             given: RefCell::default(),
         })
+    }
+
+    /// Whether it has the instructions that only Hopper cards have.
+    pub fn hopper(&self) -> bool {
+        self.capability == [9, 0]
     }
 
     /// Makes the card's context that of this thread.
@@ -255,30 +272,19 @@ impl Card {
             self.api.check("give a kernel shared memory", code)?;
             given.push((function, shared));
         }
-        Ok(Kernel { function, threads, shared })
+        Ok(Kernel { function, threads, shared, waits: false })
     }
 
     /// How many clusters of `blocks` blocks, the size that the kernel declares, fit on the card at
     /// once.
     pub fn clusters(&self, kernel: &Kernel, blocks: u32) -> Result<u32> {
-        /// `CUlaunchConfig` of cuda.h.
-        #[repr(C)]
-        struct Config {
-            grid: [c_uint; 3],
-            block: [c_uint; 3],
-            shared: c_uint,
-            stream: Handle,
-            attributes: *mut c_void,
-            count: c_uint,
-        }
         type Ask = unsafe extern "C" fn(*mut c_int, Handle, *const Config) -> c_int;
-        let nothing = std::ptr::null_mut();
         let config = Config {
             grid: [blocks, 1, 1],
             block: [kernel.threads, 1, 1],
             shared: kernel.shared,
             stream: self.stream,
-            attributes: nothing,
+            attributes: std::ptr::null(),
             count: 0,
         };
         let mut fit = 0;
@@ -389,22 +395,48 @@ impl Card {
     ) -> Result<()> {
         let mut parameters: [*mut c_void; 2] =
             [std::ptr::from_ref(job).cast_mut().cast(), std::ptr::from_ref(&now).cast_mut().cast()];
-        // SAFETY: the driver copies the parameters, whose types are those of the kernel.
-        let code = unsafe {
-            (self.api.launch)(
-                kernel.function,
-                across,
-                down,
-                1,
-                kernel.threads,
-                1,
-                1,
-                kernel.shared,
-                stream,
-                parameters.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
+        let [recording, after_launch] = self.recording.get();
+        let first = stream == self.stream;
+        let code = match self.early {
+            Some(early) if kernel.waits && after_launch && first => {
+                // "Programmatic stream serialization": the value follows four bytes of padding.
+                const EARLY: Attribute = {
+                    let mut value = [0; 17];
+                    value[1] = 1;
+                    Attribute { id: 6, value }
+                };
+                let config = Config {
+                    grid: [across, down, 1],
+                    block: [kernel.threads, 1, 1],
+                    shared: kernel.shared,
+                    stream,
+                    attributes: &EARLY,
+                    count: 1,
+                };
+                let none = std::ptr::null_mut();
+                // SAFETY: as below.
+                unsafe { early(&config, kernel.function, parameters.as_mut_ptr(), none) }
+            }
+            // SAFETY: the driver copies the parameters, whose types are those of the kernel.
+            _ => unsafe {
+                (self.api.launch)(
+                    kernel.function,
+                    across,
+                    down,
+                    1,
+                    kernel.threads,
+                    1,
+                    1,
+                    kernel.shared,
+                    stream,
+                    parameters.as_mut_ptr(),
+                    std::ptr::null_mut(),
+                )
+            },
         };
+        if first {
+            self.recording.set([recording, recording]);
+        }
         self.api.check("start a kernel", code)
     }
 
@@ -426,6 +458,9 @@ impl Card {
 
     /// Lets what comes later in one stream wait for what the other has so far.
     fn follow(&self, event: Handle, from: Handle, to: Handle) -> Result<()> {
+        if to == self.stream {
+            self.recording.set([self.recording.get()[0], false]);
+        }
         // SAFETY: all handles are valid.
         unsafe {
             self.api.check("order launches", (self.api.mark)(event, from))?;
@@ -467,7 +502,9 @@ impl Card {
         let (mut graph, mut exec) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the capture ends below in every case.
         self.api.check("record", unsafe { (self.api.begin_capture)(self.stream, 2) })?;
+        self.recording.set([true, false]);
         let done = work();
+        self.recording.set([false; 2]);
         // SAFETY: pointers are to handles.
         let ended = unsafe { (self.api.end_capture)(self.stream, &mut graph) };
         done?;
@@ -517,11 +554,43 @@ impl Drop for Card {
 /// Threads in a block, as the plain kernels assume.
 pub const THREADS: u32 = 128;
 
+/// `CUlaunchAttribute` of cuda.h.
+#[repr(C, align(8))]
+struct Attribute {
+    id: c_uint,
+    value: [c_uint; 17],
+}
+
+/// `CUlaunchConfig` of cuda.h.
+#[repr(C)]
+struct Config {
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    shared: c_uint,
+    stream: Handle,
+    attributes: *const Attribute,
+    count: c_uint,
+}
+
+type LaunchEarly =
+    unsafe extern "C" fn(*const Config, Handle, *mut *mut c_void, *mut *mut c_void) -> c_int;
+
+/// Drivers record early launches from CUDA 12.3 on.
+const CAN_RECORD_EARLY: c_int = 12030;
+
 /// A kernel.
 pub struct Kernel {
     function: Handle,
     threads: u32,
     shared: u32,
+    waits: bool,
+}
+
+impl Kernel {
+    /// One that waits itself for the kernel before it, so that its blocks can start before that has finished.
+    pub fn that_waits(self, waits: bool) -> Kernel {
+        Kernel { waits, ..self }
+    }
 }
 
 // SAFETY: a handle that belongs to the process.

@@ -6,6 +6,7 @@ use ruzstd::decoding::StreamingDecoder;
 
 const ANY: &[u8] = include_bytes!("../kernels/lopa.ptx.zst");
 const LAYERS: &[u8] = include_bytes!("../kernels/layers.ptx.zst");
+const HOPPER: &[u8] = include_bytes!("../kernels/hopper.ptx.zst");
 const TENSOR: &[u8] = include_bytes!("../kernels/tensor.cubin.zst");
 const GENERAL: &[u8] = include_bytes!("../kernels/general.cubin.zst");
 
@@ -14,9 +15,10 @@ pub fn ptx() -> String {
     text(ANY)
 }
 
-/// The kernels of `representation` for the tensor cores of any card; `terms` is the number of halves of each number.
-pub fn layers(terms: u32) -> String {
-    text(LAYERS).replace("TERMS", &terms.to_string())
+/// The kernels of `representation` for the tensor cores of any card, or for those of Hopper cards; `terms` is the number of halves
+/// of each number.
+pub fn layers(terms: u32, hopper: bool) -> String {
+    text(if hopper { HOPPER } else { LAYERS }).replace("TERMS", &terms.to_string())
 }
 
 /// The kernels of small shapes for Hopper cards, which the driver need not translate.
@@ -33,7 +35,7 @@ pub fn general() -> Vec<u8> {
 pub fn mark() -> u32 {
     // A packed file ends with its checksum.
     let of = |packed: &[u8]| packed.last_chunk().map_or(0, |sum| u32::from_le_bytes(*sum));
-    let all = [ANY, LAYERS, TENSOR, GENERAL].into_iter();
+    let all = [ANY, LAYERS, HOPPER, TENSOR, GENERAL].into_iter();
     all.fold(0, |mark: u32, packed| mark.rotate_left(1) ^ of(packed))
 }
 
@@ -114,6 +116,7 @@ pub mod tests {
         let instructions: &[u8] = include_bytes!("../kernels/instructions.cuh");
         let cores: &[u8] = include_bytes!("../kernels/cores.cuh");
         let steps: &[u8] = include_bytes!("../kernels/steps.cuh");
+        let warpgroups: &[u8] = include_bytes!("../kernels/warpgroups.cuh");
         let job: &[u8] = include_bytes!("../kernels/job.cuh");
         let moves: &[u8] = include_bytes!("../kernels/move.cuh");
         let losses: &[u8] = include_bytes!("../kernels/losses.cuh");
@@ -153,9 +156,12 @@ pub mod tests {
         let of_general = "general.cu common.cuh instructions.cuh cores.cuh steps.cuh";
         let of_layers =
             "layers.cu common.cuh instructions.cuh job.cuh move.cuh losses.cuh steps.cuh";
-        let all: [(String, &str, &[&[u8]]); 4] = [
+        let of_hopper = "layers.cu common.cuh instructions.cuh job.cuh move.cuh losses.cuh \
+                         steps.cuh warpgroups.cuh";
+        let all: [(String, &str, &[&[u8]]); 5] = [
             (ptx(), of_any, &any),
-            (layers(2), of_layers, &of_cores),
+            (layers(2, false), of_layers, &of_cores),
+            (layers(2, true), of_hopper, &[&of_cores[..], &[warpgroups]].concat()),
             (tensor_ptx(), of_tensor, &tensor),
             (general_ptx(), of_general, &general),
         ];
@@ -169,7 +175,7 @@ pub mod tests {
     /// Every kernel can be had alone, and all of them are the whole text.
     #[test]
     fn kernels_are_taken_by_name() {
-        for all in [ptx(), layers(1), tensor_ptx(), general_ptx()] {
+        for all in [ptx(), layers(1, false), layers(1, true), tensor_ptx(), general_ptx()] {
             let entries = all.lines().filter_map(|line| line.strip_prefix(".visible .entry "));
             let names: Vec<String> =
                 entries.map(|entry| entry.split('(').next().unwrap().to_string()).collect();

@@ -183,8 +183,14 @@ pub struct Wanted {
     pub beside: bool,
 }
 
-/// The kernels of an evaluation, in order; of a product alone there is no s. `near`: the most shared memory of a block.
-pub fn kernels<T: Real>(plan: &Plan<T>, job: &Job<T>, with_s: bool, near: usize) -> Vec<Wanted> {
+/// The kernels of an evaluation, in order; of a product alone there is no s. `on`: the most shared memory of a block, and whether
+/// the card is a Hopper card.
+pub fn kernels<T: Real>(
+    plan: &Plan<T>,
+    job: &Job<T>,
+    with_s: bool,
+    on: (usize, bool),
+) -> Vec<Wanted> {
     let (units, terms, bias) = (&plan.units[..], plan.terms, job.bias);
     let Common { m, n, p, stride, classes, drawn, size, start, bytes, .. } = job.common;
     let (front, back) = (start[3], back(job));
@@ -216,7 +222,7 @@ pub fn kernels<T: Real>(plan: &Plan<T>, job: &Job<T>, with_s: bool, near: usize)
         ..Product::default()
     };
     let ready = |mut product: Product, form: Form| {
-        let launch = product.launch(m, form, terms, near);
+        let launch = product.launch(m, form, terms, on);
         // Nothing needs d, h and s before the next iteration; the last kernel has nothing beside it.
         let beside = match form {
             Form::Outer => with_s,

@@ -72,15 +72,17 @@ pub fn depth(terms: u32) -> u32 {
     2 * SLAB / terms
 }
 
-/// A block has `warps` warps; each computes 32 rows and `width` columns of results.
+/// A block has `warps` warps; each computes 32 rows and `width` columns of results, or 16 rows of more than 128 columns.
 #[derive(Debug, Clone, Copy)]
 struct Tile {
     warps: u32,
     width: u32,
 }
 
-/// Large tiles read less, small ones keep more of a card busy.
-const TILES: [Tile; 9] = [
+/// Large tiles read less, small ones keep more of a card busy. The first two are for Hopper cards.
+const TILES: [Tile; 11] = [
+    Tile { warps: 8, width: 256 },
+    Tile { warps: 8, width: 208 },
     Tile { warps: 4, width: 128 },
     Tile { warps: 4, width: 104 },
     Tile { warps: 4, width: 64 },
@@ -96,13 +98,16 @@ const TILES: [Tile; 9] = [
 const PROCESSORS: u64 = 132;
 const SHARED: u32 = 227 << 10;
 
-/// Cycles, as measured: before the first terms have arrived; for a stage to arrive; twice those of a warp for one product of 32
-/// terms and a column; for the results of a column, and for those that read other numbers.
+/// Cycles, as measured: before the first terms have arrived; for a stage to arrive; for the results of a column, and for those that
+/// read other numbers.
 const START: u64 = 4000;
 const STAGE: u64 = 2600;
-const PRODUCT: u64 = 2;
-const RESULTS: u64 = 16;
-const WITH: u64 = 32;
+const RESULTS: u64 = 48;
+const WITH: u64 = 120;
+
+/// Bytes per cycle that a multiprocessor gets from the second-level cache, if all ask, and if few do.
+const BYTES: u64 = 26;
+const MOST_BYTES: u64 = 50;
 
 impl Tile {
     /// How many blocks a multiprocessor has registers for.
@@ -115,23 +120,48 @@ impl Tile {
         of_four * 4 / self.warps
     }
 
+    /// Whether four warps multiply together, on Hopper cards.
+    fn together(self) -> bool {
+        self.warps.is_multiple_of(4)
+    }
+
+    /// Cycles of a product of 32 terms.
+    fn cycles(self, hopper: bool) -> u64 {
+        if hopper && self.together() {
+            return u64::from(self.rows() * self.width / 64);
+        }
+        u64::from(self.warps * (self.width + 16) * 5 / 4)
+    }
+
+    /// Whether products go on while the next terms are made ready.
+    fn ahead(self) -> bool {
+        self.width > 128
+    }
+
+    /// Rows of results.
+    fn rows(self) -> u32 {
+        self.warps * if self.width > 128 { 16 } else { 32 }
+    }
+
     /// Bytes of a stage, and of results.
-    fn bytes(self, form: Form, terms: u32) -> [u32; 2] {
-        let (rows, width) = (32 * self.warps, self.width);
+    fn bytes(self, form: Form, hopper: bool) -> [u32; 2] {
+        let (rows, width) = (self.rows(), self.width);
         let beside = |numbers: u32| if numbers == 104 { 208 } else { 2 * numbers + 16 };
-        let (bytes, left) = match form {
-            Form::Forward { bytes: true } => (true, rows * 48),
-            Form::Backward { bytes: true } => (true, SLAB * (rows + 16)),
-            Form::Forward { .. } | Form::Head | Form::Errors => (false, rows * beside(SLAB)),
-            Form::Outer | Form::Backward { .. } => (false, SLAB * beside(rows)),
+        let left = match form {
+            Form::Forward { bytes: true } => rows * 80,
+            Form::Backward { bytes: true } => 2 * SLAB * (rows + 16),
+            Form::Forward { .. } | Form::Head | Form::Errors => rows * 144,
+            Form::Outer | Form::Backward { .. } => 2 * SLAB * (2 * rows + 16),
         };
+        let together = hopper && self.together();
         let right = match form {
+            Form::Errors if together => 2 * SLAB * width,
+            _ if together => width.div_ceil(32) * SLAB * 64,
             Form::Errors => width * beside(SLAB),
             _ => SLAB * beside(width),
         };
-        let sums = rows * if width % 32 == 8 { width } else { width + 8 } * 4;
-        // Bytes are one half.
-        [2 * right + if bytes && terms == 2 { left } else { 2 * left }, sums]
+        let apart = if width % 32 == 8 { width } else { width + 8 };
+        [left + 2 * right, rows * apart * 4]
     }
 }
 
@@ -149,10 +179,12 @@ impl Form {
     }
 
     /// Whether there is a kernel with this tile; a block of the head has all columns.
-    fn has(self, Tile { width, .. }: Tile, across: u32) -> bool {
+    fn has(self, Tile { warps, width }: Tile, across: u32, hopper: bool) -> bool {
         match self {
-            Form::Head => width != 104 && width >= across,
+            Form::Head => warps <= 4 && width <= 128 && width != 104 && width >= across,
             Form::Outer => width <= 64,
+            Form::Forward { bytes: true } | Form::Backward { bytes: true } if width > 128 => false,
+            _ if hopper => width != 128 || warps >= 4,
             _ => width <= 104,
         }
     }
@@ -161,26 +193,42 @@ impl Form {
 impl Product {
     /// The kernel with the best tile for `m` nodes whose blocks fit into `near` bytes of shared memory. Sets the number of stages.
     /// Results depend on neither.
-    pub fn launch(&mut self, m: u32, form: Form, terms: u32, near: usize) -> Launch {
+    pub fn launch(
+        &mut self,
+        m: u32,
+        form: Form,
+        terms: u32,
+        (near, hopper): (usize, bool),
+    ) -> Launch {
         let blocks = |tile: Tile| {
-            let tiles = self.down.div_ceil(32 * tile.warps) * self.across.div_ceil(tile.width);
+            let tiles = self.down.div_ceil(tile.rows()) * self.across.div_ceil(tile.width);
             u64::from(m) * u64::from(self.parts) * u64::from(tiles)
         };
         let deepest =
             u64::from(self.deep.iter().max().map_or(0, |deep| deep.div_ceil(depth(terms))));
-        let choices =
-            TILES.into_iter().filter(|&tile| form.has(tile, self.across)).flat_map(|tile| {
-                [3, 6].map(|stages| {
-                    let [stage, sums] = tile.bytes(form, terms);
+        let choices = TILES
+            .into_iter()
+            .filter(|&tile| form.has(tile, self.across, hopper))
+            .flat_map(|tile| {
+                let numbers: &[u32] = if tile.ahead() { &[4] } else { &[3, 6] };
+                numbers.iter().map(move |&stages| {
+                    let [stage, sums] = tile.bytes(form, hopper);
                     (tile, stages, (stages * stage).max(sums))
                 })
             });
-        let products = match (form, terms) {
-            (_, 1) => 2,
-            (Form::Forward { bytes: true } | Form::Backward { bytes: true }, _) => 2,
-            _ => 3,
-        };
         let results = if form == Form::Errors { WITH } else { RESULTS };
+        let of_bytes =
+            matches!(form, Form::Forward { bytes: true } | Form::Backward { bytes: true });
+        // Bytes that a block reads for a stage.
+        let stage_bytes = |tile: Tile| {
+            let left = match (of_bytes, terms) {
+                (true, 2) => 32,
+                (true, _) => 64,
+                (false, _) => 128,
+            };
+            u64::from(tile.rows() * left + tile.width.next_multiple_of(32) * 128)
+        };
+        let products = if terms == 1 || of_bytes { 2 } else { 3 };
         let each = |tile: Tile, shared: u32| -> u64 {
             tile.blocks().min(SHARED / (shared + 1024)).max(1).into()
         };
@@ -188,14 +236,21 @@ impl Product {
             let each = each(tile, shared);
             let at_once = each.min(blocks(tile).div_ceil(PROCESSORS)).max(1);
             let rounds = blocks(tile).div_ceil(PROCESSORS * each);
-            let columns = at_once * u64::from(tile.warps * (tile.width + 16));
-            let step = (columns * (products * PRODUCT + 1) / 2).max(STAGE / u64::from(stages - 1));
-            rounds * (START + deepest * step + columns * results)
+            let busy = blocks(tile).min(PROCESSORS);
+            let bytes = stage_bytes(tile);
+            let read = (bytes * busy / (PROCESSORS * BYTES)).max(bytes / MOST_BYTES);
+            let multiply = products * tile.cycles(hopper);
+            let (alone, stages) = if tile.ahead() { (0, stages - 1) } else { (multiply, stages) };
+            let step = (at_once * multiply.max(read)).max(alone + STAGE / u64::from(stages - 1));
+            // Warps work on results at the same time, but wait for each other in part.
+            let of_warp = u64::from((tile.width + 16) * tile.rows() / tile.warps / 32) * results;
+            let results = of_warp * (3 + at_once * u64::from(tile.warps) / 4) / 4;
+            rounds * (START + deepest * step + results)
         };
         // More stages pay where there are few blocks and many terms.
         let fitting = choices.filter(|&(tile, stages, shared)| {
             let few = blocks(tile) <= PROCESSORS * each(tile, shared) && deepest > 4;
-            shared as usize <= near && (stages == 3 || few)
+            shared as usize <= near && (stages < 6 || few)
         });
         let (tile, stages, shared) =
             fitting.min_by_key(cost).expect("small blocks fit on every card with tensor cores");
@@ -215,37 +270,47 @@ mod tests {
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
         let parameter = format!(".b8 head_4_64_f32_param_0[{}]", size_of::<Product>());
-        assert!(layers(2).contains(&parameter), "{parameter}");
+        assert!(layers(2, false).contains(&parameter), "{parameter}");
     }
 
     /// Every kernel that can be chosen is there, and fits on small cards as well.
     #[test]
     fn kernels_that_are_chosen_are_there() {
-        let all = layers(1);
-        let forms = [false, true]
-            .map(|bytes| [Form::Forward { bytes }, Form::Backward { bytes }])
-            .into_iter()
-            .flatten()
-            .chain([Form::Head, Form::Outer, Form::Errors]);
-        for form in forms {
-            for (down, across, deep, m) in
-                [(1, 1, 1, 1), (640, 128, 785, 8), (1280, 200, 785, 100), (65, 10, 256, 1000)]
-            {
-                if form == Form::Head && across > 128 {
-                    continue;
-                }
-                for near in [99 << 10, 163 << 10, 227 << 10] {
-                    for terms in [1, 2] {
-                        let parts = 1;
-                        let mut product =
-                            Product { down, across, deep: [deep; 3], parts, ..Product::default() };
-                        let launch = product.launch(m, form, terms, near);
-                        assert!(
-                            all.contains(&format!(".entry {}_f32(", launch.name)),
-                            "{launch:?}"
-                        );
-                        assert!(launch.shared as usize <= near && launch.blocks > 0, "{launch:?}");
-                        assert!([3, 6].contains(&product.stages));
+        for hopper in [false, true] {
+            let all = layers(1, hopper);
+            let forms = [false, true]
+                .map(|bytes| [Form::Forward { bytes }, Form::Backward { bytes }])
+                .into_iter()
+                .flatten()
+                .chain([Form::Head, Form::Outer, Form::Errors]);
+            for form in forms {
+                for (down, across, deep, m) in
+                    [(1, 1, 1, 1), (640, 128, 785, 8), (1280, 200, 785, 100), (65, 10, 256, 1000)]
+                {
+                    if form == Form::Head && across > 128 {
+                        continue;
+                    }
+                    for near in [99 << 10, 163 << 10, 227 << 10] {
+                        for terms in [1, 2] {
+                            let parts = 1;
+                            let mut product = Product {
+                                down,
+                                across,
+                                deep: [deep; 3],
+                                parts,
+                                ..Product::default()
+                            };
+                            let launch = product.launch(m, form, terms, (near, hopper));
+                            assert!(
+                                all.contains(&format!(".entry {}_f32(", launch.name)),
+                                "{launch:?}"
+                            );
+                            assert!(
+                                launch.shared as usize <= near && launch.blocks > 0,
+                                "{launch:?}"
+                            );
+                            assert!([3, 4, 6].contains(&product.stages));
+                        }
                     }
                 }
             }

@@ -22,8 +22,9 @@ const HEADERS: [(&str, &str); 9] = [
 ];
 
 /// What has to be written in another way for the processor.
-const REPLACED: [(&str, &str); 5] = [
+const REPLACED: [(&str, &str); 6] = [
     ("extern __shared__ __align__(16) u8 room[];", ""),
+    ("extern __shared__ __align__(1024) u8 room[];", ""),
     ("__grid_constant__ ", ""),
     ("<cuda_fp16.h>", "\"cuda.h\""),
     ("asm(\"mov.u32 %0, %%dynamic_smem_size;\" : \"=r\"(bytes));", "bytes = room_bytes;"),
