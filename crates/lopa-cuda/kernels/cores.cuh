@@ -3,6 +3,7 @@
 #pragma once
 
 #include "instructions.cuh"
+#include "warpgroups.cuh"
 
 // A byte with a zero byte above it is the half-precision number byte * 2^-24: no conversion is needed. x is
 // multiplied by SCALE, so that the lower half of its bits is no smaller than that.
@@ -47,14 +48,9 @@ __device__ __forceinline__ float exponential(float z) { return power(z * 1.44269
 // The activation of z.
 __device__ __forceinline__ float activation(float z, u32 tanh) { return activated(z * exponent(tanh), tanh); }
 
-__device__ __forceinline__ void async_fence() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
-__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory"); }
-__device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory"); }
-template <int N> __device__ __forceinline__ void multiplied() { asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(N) : "memory"); }
-
 // Shared memory as a second factor: core matrices of 128 bytes follow each other, groups of 8 columns are 256 bytes apart.
 __device__ __forceinline__ u64 descriptor(u32 address) {
-    return (u64)((address & 0x3ffff) >> 4) | ((u64)(128 >> 4) << 16) | ((u64)(256 >> 4) << 32);
+    return factor(address, 0, 128, 256);
 }
 
 // ---------------------------------------------------------------- numbers

@@ -597,31 +597,6 @@ HEADS(8, 4, 2)
 
 // ---------------------------------------------------------------- products
 
-// d[64 x N] += a[64 x 16] of registers times b[16 x N] of shared memory.
-#define D16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
-#define D24 D16 ",%16,%17,%18,%19,%20,%21,%22,%23"
-#define D32 D24 ",%24,%25,%26,%27,%28,%29,%30,%31"
-#define D40 D32 ",%32,%33,%34,%35,%36,%37,%38,%39"
-#define D52 D40 ",%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51"
-#define F4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define F8(d, i) F4(d, i), F4(d, i + 4)
-#define F16(d) F8(d, 0), F8(d, 8)
-#define F24(d) F16(d), F8(d, 16)
-#define F32(d) F24(d), F8(d, 24)
-#define F40(d) F32(d), F8(d, 32)
-#define F52(d) F40(d), F8(d, 40), F4(d, 48)
-#define PRODUCT(n, half, a0, a1, a2, a3, at) \
-    __device__ __forceinline__ void product(float (&d)[half], const u32 (&a)[4], u64 b) { \
-        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n" \
-            "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.f16.f16 {" D##half "}, {%" #a0 ",%" #a1 ",%" #a2 ",%" #a3 "}, %" #at ", p, 1, 1, 0;\n}\n" \
-            : F##half(d) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)); \
-    }
-PRODUCT(32, 16, 16, 17, 18, 19, 20)
-PRODUCT(48, 24, 24, 25, 26, 27, 28)
-PRODUCT(64, 32, 32, 33, 34, 35, 36)
-PRODUCT(80, 40, 40, 41, 42, 43, 44)
-PRODUCT(104, 52, 52, 53, 54, 55, 56)
-
 __device__ __forceinline__ u32 word(u32 a) {
     u32 v;
     asm volatile("ld.shared.b32 %0, [%1];\n" : "=r"(v) : "r"(a));
@@ -719,9 +694,9 @@ template <class C> __device__ __forceinline__ void forward(const Task &job) {
         }
     };
     auto issue = [&](u32 b, u32 (&high)[4], u32 (&low)[4]) {
-        product(sum, high, descriptor(b));
-        if (C::TERMS == 2) product(sum, high, descriptor(b + C::WIDTH * 32));
-        if (C::BOTH) product(sum, low, descriptor(b));
+        product<false>(sum, high, descriptor(b));
+        if (C::TERMS == 2) product<false>(sum, high, descriptor(b + C::WIDTH * 32));
+        if (C::BOTH) product<false>(sum, low, descriptor(b));
     };
     const u32 own = (wg * 64 + warp * 16 + g) * C::PITCH;
     const int full = job.steps_in / C::K16;
@@ -965,9 +940,9 @@ template <class C> __device__ __forceinline__ void backward(const Task &job, u32
         begin_products();
 #pragma unroll
         for (int w = 0; w < C::MT; w++) {
-            product(sum[w], high[w], descriptor(b));
-            if (C::TERMS == 2) product(sum[w], high[w], descriptor(b + C::WIDTH * 32));
-            if (C::BOTH) product(sum[w], low[w], descriptor(b));
+            product<false>(sum[w], high[w], descriptor(b));
+            if (C::TERMS == 2) product<false>(sum[w], high[w], descriptor(b + C::WIDTH * 32));
+            if (C::BOTH) product<false>(sum[w], low[w], descriptor(b));
         }
         end_products();
     };

@@ -46,8 +46,8 @@ __device__ __forceinline__ u32 found(const u32 *list, usize at) {
     return value;
 }
 
-// How many halves a number has in layers.cu. Of this number `make` makes the word TERMS, for which src/kernels.rs writes the count
-// before the driver translates the text; the driver leaves out the code of the other case.
+// How many halves a number has in layers.cu. nvcc accepts only a number here; `make` turns it into the word TERMS, and src/kernels.rs
+// turns that into the count before the driver translates the text. The driver leaves out the code of the other case.
 __device__ __forceinline__ u32 halves() {
     u32 terms;
     asm("mov.u32 %0, 1413829197;" : "=r"(terms));

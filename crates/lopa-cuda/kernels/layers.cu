@@ -22,8 +22,8 @@
 // class. A row has 32 high halves, then the 32 low halves of the same numbers, and so on; in tf32 high halves only. It ends with
 // zeros, up to a whole number of 128 bytes. The activation after the last unit is 1, for the bias.
 //
-// `make` compiles this file into layers.ptx.zst and, for Hopper cards, into hopper.ptx.zst: there four warps multiply together, with
-// warpgroups.cuh, and there are wider tiles.
+// `make` compiles this file into layers.ptx.zst and, for Hopper cards, into hopper.ptx.zst. On those, four warps multiply together
+// (warpgroups.cuh), and tiles can be wider.
 
 #include "instructions.cuh"
 #include "losses.cuh"
@@ -32,8 +32,8 @@
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #include "warpgroups.cuh"
 enum { HOPPER = 1 };
-// Kernels that src/card.rs lets start early wait here for the one before them. It had itself waited by then, so what earlier ones
-// wrote can be read before this.
+// src/card.rs starts kernels early; each waits here for the one before it. What still earlier kernels wrote may be read before,
+// since the one before has waited for them.
 __device__ __forceinline__ void wait_for_last() { asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;\n" ::: "memory"); }
 #else
 enum { HOPPER = 0 };
@@ -68,7 +68,7 @@ struct Product {
     u32 each, first[3];       // rows of a node in `left` (or in `picks`), and the first that is used
     u32 left_row, right_row, to_row, with_row; // from one row to the next
     u32 even;                 // numbers of results are at multiples of sixteen bytes in fours
-    u32 stages;               // those that there is room for, 3, 4 or 6
+    u32 stages;               // how many fit into shared memory: 3, 4 or 6
     u32 start[5], loss;
     u32 activation, bias, many; // bias: the row of the second factor after the last is added
     float unit, ridge;        // what sums of bytes are multiplied by
@@ -132,7 +132,7 @@ __device__ __forceinline__ float active(float z, u32 kind) {
     return kind == RELU ? (z < 0.0f ? 0.0f : z) : activated(z * exponent(kind), kind);
 }
 
-// Where a term of thirty-two is among those of `right` if `left` has bytes, of which a lane reads four at once: see `term` below.
+// Where `right` keeps a term of 32 if `left` has bytes: a lane reads four of these at once; see `term` below.
 __device__ __forceinline__ u32 place_in_bytes(u32 term) { return term / 16 * 16 + term % 4 / 2 * 8 + term % 16 / 4 * 2 + term % 2; }
 
 // What a product's sums become: activations, slopes of the losses, errors, d and h, s.
@@ -141,8 +141,8 @@ enum { ACTIVATES, LOSES, SLOPES, REGULARISES, SCALES };
 // A warp computes all WIDTH columns of its block and 32 rows, or 16 rows of more than 128 columns. A stage consists of two slabs:
 // the high and the low halves of 32 terms, or the first and the last 32 of 64.
 //
-// The second-level cache is as busy with a part of a line of 128 bytes as with all of it, and a line is in parts if its copy is. So
-// rows of `left` are in shared memory as they are in memory, with both slabs.
+// The second-level cache needs as long to find a part of a line of 128 bytes as to find all of it. So whole lines are copied: a row
+// of `left` has both slabs in shared memory, in the order that they have in global memory.
 template <int END_, bool BYTES_, int WARPS_, int WIDTH_> struct Tile {
     static constexpr int END = END_, WARPS = WARPS_, WIDTH = WIDTH_, SIXTEENS = WIDTH > 128 ? 1 : 2;
     static constexpr bool BYTES = BYTES_, DOWN = END >= REGULARISES, TURNED = END == SLOPES, HALVES = END == ACTIVATES || TURNED;
@@ -151,17 +151,17 @@ template <int END_, bool BYTES_, int WARPS_, int WIDTH_> struct Tile {
     // Four warps multiply together: then `right` has a layout of wgmma. TURNED, a column has a line of 128 bytes with both slabs; else
     // a slab has the terms of 32 columns, 64 bytes each, then those of the next 32.
     static constexpr bool TOGETHER = HOPPER && WARPS % 4 == 0;
-    // Where a multiprocessor has room for one block, products go on while the next terms are made ready: then these have registers
-    // of their own, and a stage is copied to later.
+    // Where a multiprocessor has room for one block only, products run while the next terms are read into other registers; a stage is
+    // then in use for longer before the next copy into it.
     static constexpr bool AHEAD = TOGETHER && WIDTH > 128;
     struct Factors { u32 one[2][SIXTEENS][4], other[2][SIXTEENS][4]; }; // of both slabs
     static constexpr int CHUNKS = (WIDTH + 31) / 32;
-    // Bytes from one row of `right` to the next in shared memory: rows of neighbours are in different banks. Bytes of `left`, and of
-    // a slab of `right`.
+    // RIGHT: bytes from one row of `right` to the next in shared memory, so that neighbours are in different banks. A, B: bytes of
+    // `left`, and of a slab of `right`.
     static constexpr int RIGHT = TURNED ? 80 : WIDTH == 104 ? 208 : WIDTH * 2 + 16;
     static constexpr int A = DOWN ? 2 * K * (ROWS * (BYTES ? 1 : 2) + 16) : ROWS * (BYTES ? 80 : 144);
     static constexpr int B = !TOGETHER ? (TURNED ? WIDTH : K) * RIGHT : TURNED ? WIDTH * 64 : CHUNKS * K * 64;
-    // A piece has sixteen bytes: how many a thread copies, of `left` at most, and of `right`; there, columns or terms have BESIDE.
+    // A piece has sixteen bytes. MOST, EACH: how many a thread copies of `left` and of `right`. BESIDE: how many a row of `right` has.
     static constexpr int MOST = ROWS * (BYTES ? 4 : 8) / THREADS;
     static constexpr int BESIDE = (TURNED ? K : WIDTH) / 8, ALL = (TURNED ? WIDTH : K) * BESIDE;
     static constexpr int EACH = (TOGETHER && !TURNED ? CHUNKS * 256 : 2 * ALL + THREADS - 1) / THREADS;
@@ -271,8 +271,8 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
     const u32 depth = ::depth();
     const usize of_node = usize(i) * job.many;
 
-    // Rows of `left` of a stage: those of results, or terms. Their bytes, how far apart they are, and where those of the second slab
-    // begin; in f32 bytes have none.
+    // The rows of `left` of a stage are rows of results, or terms: their bytes, the distance between them, and where the second slab
+    // begins (bytes in f32 have none).
     const u32 bytes = DOWN ? C::ROWS * (BYTES ? 1 : both ? 4 : 2) : !BYTES ? 128 : both ? 32 : 64, pitch = bytes + 16;
     const u32 second_slab = DOWN && (BYTES || !both) ? 32 * pitch : BYTES ? 32 : 64;
     // This thread copies a piece of every `step`th of them, from `own` on.
@@ -399,8 +399,8 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
             fetch(one[s], stage, s);
             if (!BYTES || !both) fetch(other[s], stage + second_slab, s);
         }
-        // Written before products begin: else the translator moves what turns bytes into halves behind that, and then products wait
-        // for each other.
+        // Registers are written before products begin. Otherwise the translator converts bytes to halves between products, which then
+        // wait for each other.
 #pragma unroll
         for (int s = 0; s < 2; s++)
 #pragma unroll
@@ -588,7 +588,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
 #define SMALL(name, end, bytes, warps) PRODUCT(name, end, bytes, warps, 16) PRODUCT(name, end, bytes, warps, 32) PRODUCT(name, end, bytes, warps, 64)
 #define PRODUCTS(name, end, bytes) \
     SMALL(name, end, bytes, 2) SMALL(name, end, bytes, 4) PRODUCT(name, end, bytes, 4, 104) LARGE(name, end, bytes)
-// Tiles for which only Hopper cards are fast enough.
+// Tiles that pay on Hopper cards only.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define LARGE(name, end, bytes) PRODUCT(name, end, bytes, 4, 128) WIDE_##bytes(name, end)
 #define WIDE_false(name, end) PRODUCT(name, end, false, 8, 208) PRODUCT(name, end, false, 8, 256)

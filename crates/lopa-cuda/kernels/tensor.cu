@@ -102,24 +102,6 @@ MIX(mix_128_moved, 128, true, 4)
 
 // ---------------------------------------------------------------- oracle
 
-// d[64 x N] += a[64 x 16] of registers times b[16 x N] of shared memory.
-__device__ __forceinline__ void product(float (&d)[28], const u32 (&a)[4], u64 b) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n56k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27}, {%28,%29,%30,%31}, %32, p, 1, 1, 0;\n}\n"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]),
-          "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]),
-          "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-__device__ __forceinline__ void product(float (&d)[32], const u32 (&a)[4], u64 b) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, p, 1, 1, 0;\n}\n"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]),
-          "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]),
-          "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
 // Shared memory of a block of NW warps. A chunk is PG groups of 16 features, RB bytes of a row.
 template <int NW> struct Room {
     enum { PG = NW, RB = 16 * PG, U = 16 / NW, XST = PG * 1792, AST = ROWS * RB };
@@ -263,8 +245,8 @@ template <int NW, bool MOVES> __device__ __forceinline__ void oracle(const Work 
             widen(a[p & 1], r);
             if (p < 7) matrices(r, ar ^ ((p + 1) * ST * 16));
             begin_products();
-            product(acc[0], a[p & 1][0], dx + p * ST * 112);
-            product(acc[U - 1], a[p & 1][1], dx + (p * ST + (U == 1)) * 112);
+            product<false>(acc[0], a[p & 1][0], dx + p * ST * 112);
+            product<false>(acc[U - 1], a[p & 1][1], dx + (p * ST + (U == 1)) * 112);
             end_products();
             multiplied<1>();
         }
@@ -282,8 +264,8 @@ template <int NW, bool MOVES> __device__ __forceinline__ void oracle(const Work 
         widen(a, r);
         const u64 dx = descriptor(sb + O::X + (chunks & 1) * O::XST);
         begin_products();
-        product(acc[0], a[0], dx);
-        if (U == 2) product(acc[U - 1], a[1], dx);
+        product<false>(acc[0], a[0], dx);
+        if (U == 2) product<false>(acc[U - 1], a[1], dx);
         end_products();
         multiplied<0>();
     }
@@ -457,7 +439,7 @@ template <int NW, bool MOVES> __device__ __forceinline__ void oracle(const Work 
                     a[s][0] = __byte_perm(rr[2 * s], 0, 0x4240); a[s][1] = __byte_perm(rr[2 * s], 0, 0x4341);
                     a[s][2] = __byte_perm(rr[2 * s + 1], 0, 0x4240); a[s][3] = __byte_perm(rr[2 * s + 1], 0, 0x4341);
                     begin_products();
-                    product(ac, a[s], de + ks * 128);
+                    product<false>(ac, a[s], de + ks * 128);
                     end_products();
                     multiplied<1>();
                 }

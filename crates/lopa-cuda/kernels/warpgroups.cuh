@@ -11,20 +11,22 @@ template <int N> __device__ __forceinline__ void multiplied() { asm volatile("wg
 
 __device__ __forceinline__ void written(u32 (&a)[4]) { asm volatile("" : "+r"(a[0]), "+r"(a[1]), "+r"(a[2]), "+r"(a[3])); }
 
-// Shared memory as a second factor, whose pieces of sixteen bytes are in another order in every row, so that neighbours are in different
-// banks: a line of 128 bytes has 64 terms of a column, pieces in the order of the column's number; or 64 bytes have 32 columns of
-// a term, pieces in the order of half its number, and 32 terms are followed by those of the next 32 columns.
+// A second factor in shared memory. In the last two layouts the order of pieces of sixteen bytes changes from row to row (number of a
+// piece xor that of the row), so that neighbours are in different banks.
+//   lines     128 bytes hold 64 terms of a column
+//   chunks    64 bytes hold 32 columns of a term; 32 such terms are followed by those of the next 32 columns
 __device__ __forceinline__ u64 factor(u32 address, u64 kind, u32 near, u32 far) {
     return (u64)((address & 0x3ffff) >> 4) | ((u64)(near >> 4) << 16) | ((u64)(far >> 4) << 32) | kind << 62;
 }
 __device__ __forceinline__ u64 lines(u32 address) { return factor(address, 1, 16, 1024); }
 __device__ __forceinline__ u64 chunks(u32 address) { return factor(address, 2, 2048, 512); }
 
-// d[64 x n] += a[64 x 16] of registers times b[16 x n] of shared memory; DOWN: b's columns, not its terms, follow each other.
+// d[64 x n] += a[64 x 16] of registers times b[16 x n] of shared memory. DOWN: neighbours in memory are columns of b; else terms.
 #define D8 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define D16 D8 ",%8,%9,%10,%11,%12,%13,%14,%15"
 #define D24 D16 ",%16,%17,%18,%19,%20,%21,%22,%23"
-#define D32 D24 ",%24,%25,%26,%27,%28,%29,%30,%31"
+#define D28 D24 ",%24,%25,%26,%27"
+#define D32 D28 ",%28,%29,%30,%31"
 #define D40 D32 ",%32,%33,%34,%35,%36,%37,%38,%39"
 #define D52 D40 ",%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51"
 #define D64 D52 ",%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
@@ -34,7 +36,8 @@ __device__ __forceinline__ u64 chunks(u32 address) { return factor(address, 2, 2
 #define F8(d, i) F4(d, i), F4(d, i + 4)
 #define F16(d) F8(d, 0), F8(d, 8)
 #define F24(d) F16(d), F8(d, 16)
-#define F32(d) F24(d), F8(d, 24)
+#define F28(d) F24(d), F4(d, 24)
+#define F32(d) F28(d), F4(d, 28)
 #define F40(d) F32(d), F8(d, 32)
 #define F52(d) F40(d), F8(d, 40), F4(d, 48)
 #define F64(d) F52(d), F4(d, 52), F8(d, 56)
@@ -49,6 +52,7 @@ __device__ __forceinline__ u64 chunks(u32 address) { return factor(address, 2, 2
 TOGETHER(16, 8, F8(d, 0), 8, 9, 10, 11, 12, 13)
 TOGETHER(32, 16, F16(d), 16, 17, 18, 19, 20, 21)
 TOGETHER(48, 24, F24(d), 24, 25, 26, 27, 28, 29)
+TOGETHER(56, 28, F28(d), 28, 29, 30, 31, 32, 33)
 TOGETHER(64, 32, F32(d), 32, 33, 34, 35, 36, 37)
 TOGETHER(80, 40, F40(d), 40, 41, 42, 43, 44, 45)
 TOGETHER(104, 52, F52(d), 52, 53, 54, 55, 56, 57)

@@ -523,7 +523,7 @@ struct Wanted {
     product: Option<Box<layers::Product>>,
     /// Whether the later kernels of the evaluation need not wait for it.
     beside: bool,
-    /// Whether it waits itself for the kernel before it.
+    /// Whether the kernel itself waits for the one before it.
     waits: bool,
 }
 

@@ -139,7 +139,7 @@ pub struct Card {
     beside: Handle,
     events: [Handle; 2],
     aside: Cell<bool>,
-    /// How kernels that wait for the one before them are started early, where the driver can record that.
+    /// Starts a kernel before the last one has finished, if the driver can record such launches.
     early: Option<LaunchEarly>,
     /// Whether launches are recorded, and whether the last thing in the first stream is a launch.
     recording: Cell<[bool; 2]>,
@@ -399,7 +399,7 @@ impl Card {
         let first = stream == self.stream;
         let code = match self.early {
             Some(early) if kernel.waits && after_launch && first => {
-                // "Programmatic stream serialization": the value follows four bytes of padding.
+                // "Programmatic stream serialization" is on; four bytes of padding come before the value.
                 const EARLY: Attribute = {
                     let mut value = [0; 17];
                     value[1] = 1;
@@ -587,7 +587,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// One that waits itself for the kernel before it, so that its blocks can start before that has finished.
+    /// A kernel that itself waits for the one before it: its blocks may start early.
     pub fn that_waits(self, waits: bool) -> Kernel {
         Kernel { waits, ..self }
     }

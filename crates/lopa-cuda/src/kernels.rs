@@ -140,20 +140,29 @@ pub mod tests {
             include_bytes!("../kernels/quadratic.cuh"),
             steps,
         ];
-        let tensor: [&[u8]; 6] = [
+        let tensor: [&[u8]; 7] = [
             include_bytes!("../kernels/tensor.cu"),
             common,
             instructions,
+            warpgroups,
             cores,
             include_bytes!("../kernels/tensor.cuh"),
             include_bytes!("../kernels/cluster.cuh"),
         ];
-        let general: [&[u8]; 5] =
-            [include_bytes!("../kernels/general.cu"), common, instructions, cores, steps];
+        let general: [&[u8]; 6] = [
+            include_bytes!("../kernels/general.cu"),
+            common,
+            instructions,
+            warpgroups,
+            cores,
+            steps,
+        ];
         let of_any = "lopa.cu common.cuh job.cuh move.cuh losses.cuh layer.cuh linear.cuh \
                       quadratic.cuh steps.cuh";
-        let of_tensor = "tensor.cu common.cuh instructions.cuh cores.cuh tensor.cuh cluster.cuh";
-        let of_general = "general.cu common.cuh instructions.cuh cores.cuh steps.cuh";
+        let of_tensor = "tensor.cu common.cuh instructions.cuh warpgroups.cuh cores.cuh \
+                         tensor.cuh cluster.cuh";
+        let of_general =
+            "general.cu common.cuh instructions.cuh warpgroups.cuh cores.cuh steps.cuh";
         let of_layers =
             "layers.cu common.cuh instructions.cuh job.cuh move.cuh losses.cuh steps.cuh";
         let of_hopper = "layers.cu common.cuh instructions.cuh job.cuh move.cuh losses.cuh \

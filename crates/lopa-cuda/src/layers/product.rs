@@ -98,14 +98,14 @@ const TILES: [Tile; 11] = [
 const PROCESSORS: u64 = 132;
 const SHARED: u32 = 227 << 10;
 
-/// Cycles, as measured: before the first terms have arrived; for a stage to arrive; for the results of a column, and for those that
-/// read other numbers.
+/// Measured cycles: until the first terms arrive; until a stage arrives; for the results of a column; for results that read other
+/// numbers.
 const START: u64 = 4000;
 const STAGE: u64 = 2600;
 const RESULTS: u64 = 48;
 const WITH: u64 = 120;
 
-/// Bytes per cycle that a multiprocessor gets from the second-level cache, if all ask, and if few do.
+/// Bytes per cycle that a multiprocessor reads from the second-level cache, when all of them read and when few do.
 const BYTES: u64 = 26;
 const MOST_BYTES: u64 = 50;
 
@@ -133,7 +133,7 @@ impl Tile {
         u64::from(self.warps * (self.width + 16) * 5 / 4)
     }
 
-    /// Whether products go on while the next terms are made ready.
+    /// Whether products run while the next terms are read.
     fn ahead(self) -> bool {
         self.width > 128
     }
