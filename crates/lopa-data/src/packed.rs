@@ -33,12 +33,6 @@ pub struct Standard<T> {
     pub factor: Vec<T>,
 }
 
-impl<T: Real> Standard<T> {
-    fn columns(&self) -> Option<Columns<'_, T>> {
-        Some(Columns { factors: &self.factor, shifts: &self.shift })
-    }
-}
-
 /// Rows of bytes that represent `unit · (byte − shift)`.
 #[derive(Debug, Clone)]
 pub struct Bytes<T> {
@@ -141,16 +135,10 @@ impl<T: Real> Packed<T> {
             Packed::Blocks(blocks) if width == 1 && blocks.has_unit() => {
                 level.block_dots(blocks, rows, weights, out);
             }
-            Packed::Blocks(blocks) => {
-                level.block_product(blocks, rows, None, &[weights], width, &mut [out]);
-            }
+            Packed::Blocks(_) | Packed::Standard(_) => self.products(rows, [weights], width, [out]),
             Packed::Cells(cells) => level.cell_product(cells, rows, weights, width, out),
             Packed::Bytes(bytes) => {
                 level.pixel_product(&bytes.pixels(), rows, weights, width, out);
-            }
-            Packed::Standard(standard) => {
-                let columns = standard.columns();
-                level.block_product(&standard.raw, rows, columns, &[weights], width, &mut [out]);
             }
         }
     }
@@ -163,17 +151,24 @@ impl<T: Real> Packed<T> {
             Packed::Blocks(blocks) if width == 1 && blocks.has_unit() => {
                 level.add_block_sums(blocks, rows, residual, out);
             }
-            Packed::Blocks(blocks) => {
-                level.add_block_transposed(blocks, rows, None, &[residual], width, &mut [out]);
+            Packed::Blocks(_) | Packed::Standard(_) => {
+                self.add_transposed_products(rows, [residual], width, [out]);
             }
             Packed::Cells(cells) => level.add_cell_transposed(cells, rows, residual, width, out),
             Packed::Bytes(bytes) => {
                 level.add_pixel_transposed(&bytes.pixels(), rows, residual, width, out);
             }
-            Packed::Standard(standard) => {
-                let (raw, columns) = (&standard.raw, standard.columns());
-                level.add_block_transposed(raw, rows, columns, &[residual], width, &mut [out]);
+        }
+    }
+
+    /// The blocks that several columns are multiplied with at once, and what their columns stand for.
+    fn blocks(&self, width: usize) -> Option<(&Blocks<T>, Option<Columns<'_, T>>)> {
+        match self {
+            Packed::Blocks(blocks) if width > 1 || !blocks.has_unit() => Some((blocks, None)),
+            Packed::Standard(Standard { raw, shift, factor }) => {
+                Some((raw, Some(Columns { factors: factor, shifts: shift })))
             }
+            _ => None,
         }
     }
 
@@ -185,19 +180,13 @@ impl<T: Real> Packed<T> {
         width: usize,
         mut outs: [&mut [T]; N],
     ) {
-        match self {
-            Packed::Standard(standard) => {
-                let (raw, columns) = (&standard.raw, standard.columns());
-                Level::best().block_product(raw, rows, columns, &weights, width, &mut outs);
-            }
-            Packed::Blocks(blocks) if width > 1 => {
-                Level::best().block_product(blocks, rows, None, &weights, width, &mut outs);
-            }
-            _ => weights
-                .into_iter()
-                .zip(outs)
-                .for_each(|(weights, out)| self.product(rows, weights, width, out)),
+        if let Some((raw, columns)) = self.blocks(width) {
+            return Level::best().block_product(raw, rows, columns, &weights, width, &mut outs);
         }
+        weights
+            .into_iter()
+            .zip(outs)
+            .for_each(|(weights, out)| self.product(rows, weights, width, out));
     }
 
     /// [`add_transposed_product`](Packed::add_transposed_product) with N matrices, in one pass over the rows where that
@@ -209,19 +198,13 @@ impl<T: Real> Packed<T> {
         width: usize,
         mut outs: [&mut [T]; N],
     ) {
-        match self {
-            Packed::Standard(standard) => {
-                let (raw, columns) = (&standard.raw, standard.columns());
-                Level::best()
-                    .add_block_transposed(raw, rows, columns, &residuals, width, &mut outs);
-            }
-            Packed::Blocks(blocks) if width > 1 => {
-                Level::best()
-                    .add_block_transposed(blocks, rows, None, &residuals, width, &mut outs);
-            }
-            _ => residuals.into_iter().zip(outs).for_each(|(residual, out)| {
-                self.add_transposed_product(rows, residual, width, out)
-            }),
+        if let Some((raw, columns)) = self.blocks(width) {
+            return Level::best()
+                .add_block_transposed(raw, rows, columns, &residuals, width, &mut outs);
         }
+        residuals
+            .into_iter()
+            .zip(outs)
+            .for_each(|(residual, out)| self.add_transposed_product(rows, residual, width, out));
     }
 }

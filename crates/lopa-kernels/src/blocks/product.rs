@@ -70,17 +70,38 @@ fn prefetch_batch(layout: &Layout, rows: Rows, from: usize) {
     }
 }
 
-/// Calls `$run` for all columns of M matrices, one panel at a time.
+/// Calls `$run` for all columns of the matrices, two of them at a time, one panel of columns at a time.
 macro_rules! each_panel {
-    ($v:ty, $m:literal, $width:ident, |$from:ident| $run:ident($($arg:expr),*)) => {
-        let most = panel::<$v>($width).min(4 / $m);
-        for $from in (0..$width).step_by(most * <$v>::LANES) {
-            match panel::<$v>($width - $from).min(most) {
-                4 if <$v>::FUSED && $m == 1 => $run::<$v, $m, 4>($($arg),*),
-                3 if <$v>::FUSED && $m == 1 => $run::<$v, $m, 3>($($arg),*),
-                2 if <$v>::FUSED => $run::<$v, $m, 2>($($arg),*),
-                _ => $run::<$v, $m, 1>($($arg),*),
+    ($v:ty, $run:ident($blocks:ident, $rows:ident, $columns:ident, $of:ident, $width:ident, $to:ident)) => {
+        let mut m = 0;
+        while m < $of.len() {
+            if let ([a, b, ..], [x, y, ..], true) = (&$of[m..], &mut $to[m..], <$v>::FUSED) {
+                let (of, to) = ([a.as_ptr(), b.as_ptr()], [x.as_mut_ptr(), y.as_mut_ptr()]);
+                for from in (0..$width).step_by(panel::<$v>($width).min(2) * <$v>::LANES) {
+                    match panel::<$v>($width - from) {
+                        1 => $run::<$v, 2, 1>($blocks, $rows, $columns, of, ($width, from), to),
+                        _ => $run::<$v, 2, 2>($blocks, $rows, $columns, of, ($width, from), to),
+                    }
+                }
+                m += 2;
+                continue;
             }
+            let (of, to) = ([$of[m].as_ptr()], [$to[m].as_mut_ptr()]);
+            for from in (0..$width).step_by(panel::<$v>($width) * <$v>::LANES) {
+                match panel::<$v>($width - from) {
+                    4 if <$v>::FUSED => {
+                        $run::<$v, 1, 4>($blocks, $rows, $columns, of, ($width, from), to)
+                    }
+                    3 if <$v>::FUSED => {
+                        $run::<$v, 1, 3>($blocks, $rows, $columns, of, ($width, from), to)
+                    }
+                    2 if <$v>::FUSED => {
+                        $run::<$v, 1, 2>($blocks, $rows, $columns, of, ($width, from), to)
+                    }
+                    _ => $run::<$v, 1, 1>($blocks, $rows, $columns, of, ($width, from), to),
+                }
+            }
+            m += 1;
         }
     };
 }
@@ -99,34 +120,9 @@ pub unsafe fn product<V: Vector>(
     width: usize,
     outs: &mut [&mut [V::Scalar]],
 ) {
-    let mut m = 0;
-    while m < weights.len() {
-        // SAFETY: shapes as for this function.
-        unsafe {
-            if let ([a, b, ..], [x, y, ..], true) = (&weights[m..], &mut outs[m..], V::FUSED) {
-                let (of, to) = ([a.as_ptr(), b.as_ptr()], [x.as_mut_ptr(), y.as_mut_ptr()]);
-                each_panel!(V, 2, width, |from| forward(
-                    blocks,
-                    rows,
-                    columns,
-                    of,
-                    (width, from),
-                    to
-                ));
-                m += 2;
-            } else {
-                let (of, to) = ([weights[m].as_ptr()], [outs[m].as_mut_ptr()]);
-                each_panel!(V, 1, width, |from| forward(
-                    blocks,
-                    rows,
-                    columns,
-                    of,
-                    (width, from),
-                    to
-                ));
-                m += 1;
-            }
-        }
+    // SAFETY: shapes as for this function.
+    unsafe {
+        each_panel!(V, forward(blocks, rows, columns, weights, width, outs));
     }
 }
 
@@ -233,20 +229,9 @@ pub unsafe fn add_transposed<V: Vector>(
     width: usize,
     outs: &mut [&mut [V::Scalar]],
 ) {
-    let mut m = 0;
-    while m < deltas.len() {
-        // SAFETY: shapes as for this function.
-        unsafe {
-            if let ([a, b, ..], [x, y, ..], true) = (&deltas[m..], &mut outs[m..], V::FUSED) {
-                let (of, to) = ([a.as_ptr(), b.as_ptr()], [x.as_mut_ptr(), y.as_mut_ptr()]);
-                each_panel!(V, 2, width, |from| back(blocks, rows, columns, of, (width, from), to));
-                m += 2;
-            } else {
-                let (of, to) = ([deltas[m].as_ptr()], [outs[m].as_mut_ptr()]);
-                each_panel!(V, 1, width, |from| back(blocks, rows, columns, of, (width, from), to));
-                m += 1;
-            }
-        }
+    // SAFETY: shapes as for this function.
+    unsafe {
+        each_panel!(V, back(blocks, rows, columns, deltas, width, outs));
     }
 }
 
