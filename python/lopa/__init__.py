@@ -24,13 +24,14 @@ from ._errors import (
     RunError,
     StorageError,
 )
+from ._executor import Executor
 from ._experiment import check, run, schema
 from ._lopa import __version__
 from ._network import Network, Partition, graph, partition
 from ._problem import Node, Problem
 from ._registries import Entry, algorithms, data_sources, graphs, partitions, problems, weights
 from ._results import Model, Models, Result, Run, Table
-from ._work import Executor, Trial, Tuned, compare, ranges, suggest, trial, tune
+from ._work import Trial, Tuned, compare, ranges, suggest, trial, tune
 
 __all__ = [
     "Arrays",

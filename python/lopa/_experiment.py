@@ -7,18 +7,16 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _lopa
 from ._arrays import Arrays
 from ._errors import ConfigError, DivergedError, DivergenceWarning
+from ._executor import Executor, absolute, sender, shipped
 from ._json import dumps
 from ._problem import Problem
 from ._progress import teller
 from ._results import Run
-
-if TYPE_CHECKING:
-    from ._work import Executor
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 """An experiment file, or the same as a dictionary."""
@@ -64,19 +62,25 @@ def run(
     if device is not None:
         sets.append(("run.device", dumps(device, "device")))
     if executor is not None:
-        from ._work import _absolute, _run_unit, _send, _shipped
-
         if not resume:
             message = "runs on an executor resume, and `resume` is False"
             raise ConfigError("config/no-meaning", message, "resume", "choose another folder with `out`")
-        data = _absolute(data)
+        data = absolute(data)
         shared = os.path.abspath(_lopa.parts(path, text, sets, out))
-        send = _send(executor, _run_unit, (_shipped(source), sets, shared, threads, data))
+        send = sender(executor, _run_unit, (shipped(source), sets, shared, threads, data))
     with teller(progress) as tell:
         folder = _lopa.run(path, text, sets, out, threads, bool(resume), data, send, tell)
     run = Run.load(folder, problem)
     _tell_diverged(run)
     return run
+
+
+def _run_unit(
+    source: Any, sets: list[tuple[str, str]], folder: str, threads: int, data: str | None, task: str
+) -> str:
+    """Does one run, on a worker."""
+    path, text, _ = _read(source)
+    return _lopa.run_unit(path, text, sets, folder, threads, data, task)
 
 
 def _tell_diverged(run: Run) -> None:

@@ -42,18 +42,12 @@ def flatten(what: str, tree: Any) -> tuple[Array, Layout]:
     return vector, Layout(names, [np.shape(leaf) for leaf in leaves], treedef)
 
 
-def double(on: bool) -> Any:
-    """Double precision within the context."""
-    return jax.enable_x64(on)
-
-
 class Parts(_parts.Parts):
     """The parts of the nodes of a process."""
 
     def __init__(self, problem: Problem, precision: str, nodes: list[Node]) -> None:
         super().__init__(problem, precision, nodes)
-        self.double = self.dtype == np.float64
-        with double(self.double):
+        with self.precisely():
             self.data = {"inner": self.device(self.inner)}
             same = self.outer is self.inner
             self.data["outer"] = self.data["inner"] if same else self.device(self.outer)
@@ -103,11 +97,15 @@ class Parts(_parts.Parts):
             rows = jnp.arange(count, dtype=jnp.int32) if rows is None else rows
             return self.plain[name](x, theta, v, self.batch(which, arrays, offset + rows))
 
-        with double(self.double):
+        with self.precisely():
             if (name, count) not in self.compiled:
                 self.compiled[name, count] = jax.jit(compute)
             offset = self.of(which).offsets[node]
             return np.asarray(self.compiled[name, count](x, theta, v, self.data[which], offset, rows))
+
+    def precisely(self) -> Any:
+        """Within this context, JAX computes in the precision of the run."""
+        return jax.enable_x64(self.dtype == np.float64)
 
     def kind_of(self, name: str) -> tuple[tuple[int, ...], str]:
         """The shape of a loss, and `f` if it is a floating-point number."""
@@ -117,7 +115,7 @@ class Parts(_parts.Parts):
         def loss(x: Any, theta: Any, arrays: Any) -> Any:
             return self.plain[name](x, theta, None, self.batch(which, arrays, jnp.arange(size)))
 
-        with double(self.double):
+        with self.precisely():
             x, theta = (jnp.zeros(length, self.dtype) for length in self.dims)
             found = jax.eval_shape(loss, x, theta, self.data[which])
         if not hasattr(found, "dtype"):
@@ -126,7 +124,7 @@ class Parts(_parts.Parts):
         return tuple(found.shape), kind
 
     def directions(self, nodes: tuple[int, ...], at: Array, slots: tuple[Slot, ...], rows: Array) -> Array:
-        with double(self.double):
+        with self.precisely():
             if (nodes, slots) not in self.compiled:
                 self.compiled[nodes, slots] = self.for_all(nodes, slots)
             return np.asarray(self.compiled[nodes, slots](at, rows, self.data))
@@ -194,7 +192,7 @@ class Parts(_parts.Parts):
     def measure(self, node: int, x: Array, theta: Array) -> list[tuple[str, float]]:
         values = [("loss", float(self.derivative("f", node, x, theta, None, None)))]
         if self.problem.metrics:
-            with double(self.double):
+            with self.precisely():
                 data, size = self.outer, self.outer.sizes[node]
                 begin = int(data.offsets[node])
                 batch = data.batch(lambda a: a[begin : begin + size], self.data["outer"])

@@ -10,7 +10,6 @@ import numpy as np
 
 from . import _iterations
 from ._iterations import Steps, mixing
-from ._jax import double
 from ._parts import Array, Wanted
 
 
@@ -45,7 +44,7 @@ class Iterations(_iterations.Iterations):
 
     def __init__(self, parts: Any, lengths: tuple[int, ...], steps: Steps, links: Any, *room: int) -> None:
         super().__init__(parts, lengths, steps, links, *room)
-        with double(parts.double):
+        with parts.precisely():
             self.state = [jnp.zeros((self.nodes, length), parts.dtype) for length in lengths]
             tables = {name: jnp.asarray(table) for name, table in mixing(links, parts.dtype).items()}
         self.given = {"data": parts.data, **tables}
@@ -55,7 +54,7 @@ class Iterations(_iterations.Iterations):
         self.loop, self.find_sizes = parts.compiled[steps]
 
     def put(self, at: int, values: bytes) -> None:
-        with double(self.parts.double):
+        with self.parts.precisely():
             self.state[at] = jnp.array(self.read(values))
 
     def launch(self, count: int, rows: bytes, factors: bytes) -> None:
@@ -63,7 +62,7 @@ class Iterations(_iterations.Iterations):
         drawn[:count] = self.drawn(count, rows)
         by = np.zeros((self.at_once, self.factors), self.parts.dtype)
         by[:count] = np.frombuffer(factors, self.parts.dtype).reshape(count, -1)
-        with double(self.parts.double):
+        with self.parts.precisely():
             self.state = self.loop(self.state, np.int32(count), drawn, by, self.given)
 
     def wait(self) -> None:
@@ -74,5 +73,5 @@ class Iterations(_iterations.Iterations):
         return np.ascontiguousarray(self.state[at])
 
     def sizes(self) -> Array:
-        with double(self.parts.double):
+        with self.parts.precisely():
             return np.ascontiguousarray(self.find_sizes(self.state), np.float64)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _lopa
+from ._costs import COSTS
 from ._errors import ConfigError, StorageError
 
 if TYPE_CHECKING:
     from ._results import Run
 
-COSTS = ["iteration", "gradients", "hessians", "jacobians", "samples", "exchanges", "bytes", "virtual_seconds", "seconds"]
 # The most that MLflow takes in one call, and the longest value of a parameter.
 _BATCH, _LONGEST = 500, 6000
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from . import _backends
+from ._costs import COSTS
 from ._errors import ConfigError
 
 Loss = Callable[[Any, Any, Any], Any]
@@ -171,8 +172,6 @@ def _metrics(metrics: Mapping[str, Loss] | None) -> dict[str, Loss]:
     if not isinstance(metrics, Mapping):
         message = f"`metrics` must be a dictionary of functions, not {_kind(metrics)}"
         raise ConfigError("problem/malformed", message, "metrics")
-    from ._loggers import COSTS
-
     for name, function in metrics.items():
         if not isinstance(name, str) or not name or name in ("loss", "phi", "consensus", *COSTS):
             message = f"a metric cannot be called {name!r}: the name is taken, or no name"

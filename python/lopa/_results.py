@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _lopa, _loggers
+from ._costs import COSTS
 from ._errors import ConfigError
-from ._loggers import COSTS
 
 if TYPE_CHECKING:
     import pandas

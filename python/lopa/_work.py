@@ -1,37 +1,21 @@
-"""Trials and runs on the workers of an executor, and searches for step sizes."""
+"""Searches for step sizes, trials and comparisons."""
 
 from __future__ import annotations
 
-import concurrent.futures
 import json
 import os
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from . import _lopa
-from ._errors import ConfigError
+from ._executor import Executor, absolute, sender, shipped
 from ._experiment import Sets, Source, _read, _sets, _workers, run
 from ._progress import teller
 from ._results import Run
-
-PAUSE = 0.05
-"""Seconds between two looks at jobs that are no futures of the standard library."""
-
-
-class Executor(Protocol):
-    """Anything with the method `submit` of `concurrent.futures.Executor`."""
-
-    def submit(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """Calls a function somewhere else; returns a future with `done`, `result` and `cancel`."""
-
-
-Send = Callable[[Sequence[tuple[str, str]]], Iterator[tuple[int, str]]]
-
 
 @dataclass(frozen=True)
 class Trial:
@@ -95,8 +79,8 @@ def tune(
         if journal is None:
             journal = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "journal.jsonl"
         tell = stack.enter_context(teller(progress if callable(progress) else False))
-        sets, where = _sets(set), _absolute(data)
-        send = _send(executor, _tune_unit, (_shipped(source), sets, where))
+        sets, where = _sets(set), absolute(data)
+        send = sender(executor, _tune_unit, (shipped(source), sets, where))
         found = json.loads(
             _lopa.tune(path, text, sets, os.fspath(journal), threads, where, send, tell)
         )
@@ -176,66 +160,3 @@ def _tune_unit(source: Any, sets: list[tuple[str, str]], data: str | None, task:
     """Does a unit of a search, on a worker."""
     path, text, _ = _read(source)
     return _lopa.tune_unit(path, text, sets, data, task)
-
-
-def _run_unit(
-    source: Any, sets: list[tuple[str, str]], folder: str, threads: int, data: str | None, task: str
-) -> str:
-    """Does one run, on a worker."""
-    path, text, _ = _read(source)
-    return _lopa.run_unit(path, text, sets, folder, threads, data, task)
-
-
-def _shipped(source: Any) -> Any:
-    """The experiment as workers read it: they may be in another folder."""
-    return os.path.abspath(source) if isinstance(source, str | os.PathLike) else source
-
-
-def _absolute(path: str | os.PathLike[str] | None) -> str | None:
-    """Of the data folder: workers may be in another one, and have another environment."""
-    given = path if path is not None else os.environ.get("LOPA_DATA_DIR") or None
-    return None if given is None else os.path.abspath(given)
-
-
-def _send(executor: Executor | None, work: Callable[..., str], args: tuple[Any, ...]) -> Send | None:
-    """Sends tasks to the workers of an executor; returns numbers and results as they come."""
-    if executor is None:
-        return None
-    if not callable(getattr(executor, "submit", None)):
-        message = f"an executor has the method `submit`, and {type(executor).__name__} has not"
-        hint = "pass a `concurrent.futures.Executor`, `client.get_executor()` of Dask, or one of submitit"
-        raise ConfigError("config/wrong-type", message, "executor", hint)
-
-    def send(tasks: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
-        futures = [executor.submit(work, *args, task) for task, _ in tasks]
-        left = dict(enumerate(futures))
-        try:
-            for at in _completed(left):
-                future = left.pop(at)
-                try:
-                    yield at, future.result()
-                except Exception as error:
-                    error.add_note(f"on a worker of the executor: {tasks[at][1]}")
-                    raise
-        finally:
-            for future in left.values():
-                getattr(future, "cancel", lambda: None)()
-
-    return send
-
-
-def _completed(futures: dict[int, Any]) -> Iterator[int]:
-    """The numbers of futures as they end."""
-    if all(isinstance(future, concurrent.futures.Future) for future in futures.values()):
-        number = {future: at for at, future in futures.items()}
-        for future in concurrent.futures.as_completed(list(number)):
-            yield number[future]
-        return
-    left = dict(futures)
-    while left:
-        ended = [at for at, future in left.items() if future.done()]
-        for at in ended:
-            del left[at]
-            yield at
-        if not ended:
-            time.sleep(PAUSE)

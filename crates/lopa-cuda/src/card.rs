@@ -8,9 +8,9 @@ use crate::choice::{Can, Choice, choose};
 use crate::driver::{Card, Graph, Kernel, THREADS};
 use crate::job::{Address, Common, Job, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, Scalar};
 use crate::kernels;
-use crate::plan::{Evaluated, Kind, Plan, Table, X, Y, refused};
+use crate::plan::{Evaluated, Kind, Plan, Table, X, Y, blocks, refused};
 use crate::post::Post;
-use crate::run::{Among, Launches, MANY, Plain, Run, State, Sums, blocks};
+use crate::run::{Among, Launches, MANY, Plain, Run, State, Sums};
 use crate::steps::{FINDERS, Finding, findings};
 use crate::{general, layers, tensor};
 

@@ -18,11 +18,12 @@ use lopa::network::outbox::Combine;
 
 use crate::choice::{Can, Choice, choose};
 use crate::exponential::Exponential;
+use crate::finds::{Finds, SENT};
 use crate::job::{
     Common, HUBER, LOGISTIC, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, RELU, SOFTMAX, TANH,
 };
 use crate::plan::{Kind, Plan, Rule, THETA, Table, X, Y, refused};
-use crate::steps::{FINDERS, Finds, SENT};
+use crate::steps::FINDERS;
 use crate::{general, tensor};
 
 /// A run on an emulated card.

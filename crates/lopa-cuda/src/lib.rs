@@ -18,6 +18,7 @@ mod driver;
 mod emulate;
 #[cfg(feature = "emulate")]
 mod exponential;
+mod finds;
 mod general;
 mod halves;
 mod job;

@@ -9,18 +9,18 @@ use lopa::engine::list::{Array, Arrays, List};
 use lopa::engine::variables::Variables;
 use lopa::error::{Error, Result};
 use lopa::math::real::{Real, cast};
+use lopa::problem::builtin::activation::Activation;
 use lopa::problem::builtin::goal::Goals;
-use lopa::problem::builtin::hidden::Activation;
 use lopa::problem::builtin::loss::Loss;
 use lopa::problem::derivative::Batches;
 use lopa::problem::form::{Form, Per, Term};
 use lopa::problem::oracle::{Draws, PROBE};
 
+use crate::finds::{Finds, Measures};
 use crate::job::{
     Common, HUBER, Job, LOGISTIC, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, RELU, SOFTMAX,
     SQUARED, TANH,
 };
-use crate::steps::{Finds, Measures};
 
 /// The most classes that the kernels support.
 const CLASSES: usize = 64;
@@ -146,6 +146,14 @@ pub fn refused(why: impl std::fmt::Display) -> Error {
     Error::config("device/refused", format!("the device cannot run this: {why}"))
         .at("run.device")
         .hint("change that, or run it on the processor: `device = \"cpu\"`")
+}
+
+/// The number of blocks of a launch; an error if there are too many.
+pub fn blocks(count: u64) -> Result<u32> {
+    match u32::try_from(count) {
+        Ok(count) if count < 1 << 31 => Ok(count),
+        _ => Err(refused("too many nodes for one launch")),
+    }
 }
 
 impl<T: Real> Plan<T> {
@@ -612,6 +620,11 @@ impl<T: Real> Plan<T> {
     pub fn exchanges(&self) -> bool {
         let mixes = |list: &List| list.steps.iter().any(|step| !step.mixed().is_empty());
         !self.borders.is_empty() && self.list().map_or(!self.mixed().is_empty(), mixes)
+    }
+
+    /// Whether features stay bytes.
+    pub fn has_bytes(&self) -> bool {
+        matches!(self.table, Table::Bytes(_)) && self.shift.iter().all(|&shift| shift == T::zero())
     }
 
     /// The list of a listed rule.

@@ -7,8 +7,7 @@ use lopa::error::Result;
 
 use crate::driver::{Card, Ferry, Kernel, Memory, THREADS};
 use crate::job::{Address, Scalar};
-use crate::plan::Plan;
-use crate::run::blocks;
+use crate::plan::{Plan, blocks};
 
 /// `Span` of kernels/common.cuh.
 #[repr(C)]

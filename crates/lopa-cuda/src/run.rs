@@ -7,7 +7,7 @@ use lopa::error::Result;
 
 use crate::driver::{Card, Kernel, Memory};
 use crate::job::{Address, Common, Scalar};
-use crate::plan::{Plan, X, refused};
+use crate::plan::{Plan, X};
 use crate::post::{Post, Posts};
 
 /// Iterations in the table of step sizes.
@@ -376,14 +376,6 @@ struct Sizes {
     largest: Address,
     length: u32,
     apart: u32,
-}
-
-/// The number of blocks of a launch; an error if there are too many.
-pub fn blocks(count: u64) -> Result<u32> {
-    match u32::try_from(count) {
-        Ok(count) if count < 1 << 31 => Ok(count),
-        _ => Err(refused("too many nodes for one launch")),
-    }
 }
 
 /// A run on the card.

@@ -2,8 +2,8 @@
 
 use std::any::Any;
 
+use super::builtin::activation::Activation;
 use super::builtin::goal::Goals;
-use super::builtin::hidden::Activation;
 use super::builtin::loss::Loss;
 use crate::data::Samples;
 

@@ -82,17 +82,12 @@ fn count<T: Real>(plan: &Plan<T>) -> usize {
 
 /// The largest feature of the nodes, where features are numbers.
 pub fn top<T: Real>(plan: &Plan<T>) -> f32 {
-    if is_bytes(plan) {
+    if plan.has_bytes() {
         return 0.0;
     }
     let size = |top: f32, value: f32| top.max(value.abs());
     let rows = plan.owned.iter().flatten();
     rows.fold(0.0, |top, &row| features(plan, row as usize).fold(top, size))
-}
-
-/// Whether features stay bytes.
-pub fn is_bytes<T: Real>(plan: &Plan<T>) -> bool {
-    matches!(plan.table, Table::Bytes(_)) && plan.shift.iter().all(|&shift| shift == T::zero())
 }
 
 /// The table of the kernels, whose rows have `stride` bytes: features times `scale`, and `one`, which is 1.
@@ -101,7 +96,7 @@ pub fn table<T: Real>(plan: &Plan<T>, stride: u32, scale: f32, one: f32) -> Vec<
     let mut table = vec![0; count(plan) * stride];
     for (row, to) in table.chunks_exact_mut(stride).enumerate() {
         match &plan.table {
-            Table::Bytes(bytes) if is_bytes(plan) => {
+            Table::Bytes(bytes) if plan.has_bytes() => {
                 to[..all].copy_from_slice(&bytes[row * all..(row + 1) * all]);
                 to[all] = one as u8;
             }

@@ -13,9 +13,9 @@ use super::task::Task;
 use crate::driver::{Card, Graph, Kernel, THREADS};
 use crate::job::{Address, Common, Scalar};
 use crate::kernels;
-use crate::plan::{Evaluated, Plan, Table, X, Y};
+use crate::plan::{Evaluated, Plan, Table, X, Y, blocks};
 use crate::post::Post;
-use crate::run::{AHEAD, Among, Launches, MANY, Run, State, Sums, blocks};
+use crate::run::{AHEAD, Among, Launches, MANY, Run, State, Sums};
 use crate::steps::{FINDERS, Finding, findings};
 
 /// LoPA-GT.

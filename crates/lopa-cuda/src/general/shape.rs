@@ -3,7 +3,6 @@
 use lopa::math::real::Real;
 
 use super::ORDER;
-use super::layout::is_bytes;
 use crate::job::Common;
 use crate::plan::{Plan, Table};
 
@@ -73,7 +72,7 @@ impl Shape {
         let pad =
             if noted { (size[0] + size[1]).next_multiple_of(16) - size[0] - size[1] } else { 0 };
         size[1] += pad;
-        let numbers = !is_bytes(plan);
+        let numbers = !plan.has_bytes();
         let terms = plan.terms;
         let inputs = features + 1;
         // Whole stages of `forward`, and whole lines of 128 bytes.

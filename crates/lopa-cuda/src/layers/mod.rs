@@ -10,7 +10,7 @@ pub use product::Product;
 use product::{Form, depth};
 
 use crate::driver::Card;
-use crate::general::{Launch, ORDER, is_bytes, table};
+use crate::general::{Launch, ORDER, table};
 use crate::halves::{SUBNORMAL, power_below};
 use crate::job::{Address, Common, Job, RELU, Scalar};
 use crate::plan::{Kind, Plan};
@@ -63,7 +63,7 @@ fn row(numbers: u32, terms: u32) -> u32 {
 
 /// Puts minibatches in the kernels' order, and sets how the kernels keep features; `stride` is in bytes.
 pub fn order<T: Real>(plan: &mut Plan<T>) {
-    let bytes = is_bytes(plan);
+    let bytes = plan.has_bytes();
     let inputs = plan.job.features + 1;
     let stride = if bytes { inputs.next_multiple_of(16) } else { row(inputs, plan.terms) };
     let change = |job: &mut Job<T>| {
@@ -86,7 +86,7 @@ fn scale<T: Real>(plan: &Plan<T>) -> f32 {
 
 /// Copies the features to the card, as bytes or as halves, with a 1 at the end of each row.
 pub fn copy<T: Scalar>(card: &Card, state: &mut State<T>, plan: &Plan<T>) -> Result<Address> {
-    let (scale, one) = if is_bytes(plan) { (1.0, 1.0) } else { (scale(plan), scale(plan)) };
+    let (scale, one) = if plan.has_bytes() { (1.0, 1.0) } else { (scale(plan), scale(plan)) };
     state.copy(card, &table(plan, plan.job.stride, scale, one))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Each problem is one file and one line of [`problems`].
 
+pub mod activation;
 pub mod affine;
 pub mod cox;
 pub mod goal;

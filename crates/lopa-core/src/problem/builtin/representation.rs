@@ -14,8 +14,9 @@
 
 use std::ops::Range;
 
+use super::activation::Activation;
 use super::affine::{Affine, Rows, Table};
-use super::hidden::{Activation, Hidden, Layers, Pass, Spare};
+use super::hidden::{Hidden, Layers, Pass, Spare};
 use super::linear::{Linear, Room};
 use super::loss::{LossKeys, LossName};
 use super::losses::Losses;

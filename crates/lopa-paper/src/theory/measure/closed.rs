@@ -15,7 +15,7 @@ use super::{Region, Subject};
 use crate::theory::{Constants, Known};
 use lopa::data::{Data, Samples, Target};
 use lopa::math::portable::{exp, hypot, ln};
-use lopa::problem::builtin::hidden::Activation;
+use lopa::problem::builtin::activation::Activation;
 use lopa::problem::builtin::loss::LossName;
 use lopa::problem::builtin::{Local, hyperparameter, representation};
 
