@@ -54,6 +54,9 @@ pub trait Real:
     /// The one of two values that has this precision: see [`Both`].
     fn pick<F: Family>(both: &Both<F>) -> &F::Of<Self>;
 
+    /// [`largest`], compiled here and not with the caller.
+    fn largest(values: &[Self]) -> f64;
+
     /// ∞.
     fn infinity() -> Self;
     /// −∞.
@@ -206,6 +209,12 @@ macro_rules! real {
                 <$t>::EPSILON
             }
 
+            fn largest(values: &[Self]) -> f64 {
+                let mut found = f64::NAN;
+                Level::best().run(Largest { of: values, found: &mut found });
+                found
+            }
+
             methods! { $t,
                 exact {
                     is_nan() -> bool, is_finite() -> bool, is_sign_negative() -> bool, abs() -> Self, signum() -> Self,
@@ -256,24 +265,29 @@ impl<T: Real, const N: usize, F: Fn(T, [T; N]) -> T> Loop for Update<'_, T, N, F
             let (heads, rest) = with[n][..length].as_chunks();
             (heads_with[n], tails[n]) = (heads, &rest[..tail.len()]);
         }
-        // Results go to a separate buffer, and reads need no check in the inner loop: otherwise the compiler may
-        // not vectorise it.
-        let (mut new, zeros) = ([T::zero(); CHUNK], [T::zero(); CHUNK]);
+        let zeros = [T::zero(); CHUNK];
         for (k, head) in heads.iter_mut().enumerate() {
             let mut chunks = [&zeros; N];
             for n in 0..N {
                 chunks[n] = &heads_with[n][k];
             }
-            for i in 0..CHUNK {
-                new[i] = f(head[i], each(|n| chunks[n][i]));
-            }
-            *head = new;
+            update_chunk(head, chunks, &f);
         }
         for i in 0..tail.len() {
-            new[i] = f(tail[i], each(|n| tails[n][i]));
+            tail[i] = f(tail[i], each(|n| tails[n][i]));
         }
-        // A call that takes `new`, as `copy_from_slice` is, would make the compiler compare addresses in the loop above.
-        tail.iter_mut().zip(new).for_each(|(last, new)| *last = new);
+    }
+}
+
+/// A function of its own tells the compiler that `head` and `with` are apart: it then vectorises the loop in place.
+#[inline(always)]
+fn update_chunk<T: Real, const N: usize>(
+    head: &mut [T; CHUNK],
+    with: [&[T; CHUNK]; N],
+    f: &impl Fn(T, [T; N]) -> T,
+) {
+    for i in 0..CHUNK {
+        head[i] = f(head[i], each(|n| with[n][i]));
     }
 }
 
@@ -341,9 +355,7 @@ pub fn norm<T: Real>(a: &[T]) -> f64 {
 
 /// The largest |entry|, in double precision; NaN if an entry is not finite.
 pub fn largest<T: Real>(a: &[T]) -> f64 {
-    let mut found = f64::NAN;
-    Level::best().run(Largest { of: a, found: &mut found });
-    found
+    T::largest(a)
 }
 
 struct Largest<'a, T> {

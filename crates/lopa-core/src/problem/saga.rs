@@ -218,14 +218,7 @@ impl<T: Real> Loop for Correct<'_, T> {
             mean.as_chunks_mut::<CHUNK>(),
         );
         for ((new, row), mean) in new.0.iter_mut().zip(row.0).zip(mean.0) {
-            // Results go to separate buffers: without aliasing the compiler vectorises the loop.
-            let (mut estimates, mut means) = ([T::zero(); CHUNK], [T::zero(); CHUNK]);
-            for i in 0..CHUNK {
-                let change = new[i] - row[i];
-                estimates[i] = factor * change + mean[i];
-                means[i] = mean[i] + share * change;
-            }
-            (*row, *new, *mean) = (*new, estimates, means);
+            correct(new, row, mean, factor, share);
         }
         for ((new, row), mean) in new.1.iter_mut().zip(row.1).zip(mean.1) {
             let change = *new - *row;
@@ -233,6 +226,23 @@ impl<T: Real> Loop for Correct<'_, T> {
             *new = factor * change + *mean;
             *mean += share * change;
         }
+    }
+}
+
+/// A function of its own tells the compiler that the arrays are apart: it then vectorises the loop in place.
+#[inline(always)]
+fn correct<T: Real>(
+    new: &mut [T; CHUNK],
+    row: &mut [T; CHUNK],
+    mean: &mut [T; CHUNK],
+    factor: T,
+    share: T,
+) {
+    for i in 0..CHUNK {
+        let change = new[i] - row[i];
+        row[i] = new[i];
+        new[i] = factor * change + mean[i];
+        mean[i] += share * change;
     }
 }
 

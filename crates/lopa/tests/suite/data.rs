@@ -503,6 +503,46 @@ fn digests_tell_data_apart() {
     }
 }
 
+/// Rows are hashed in blocks, and their columns as bits or as numbers.
+#[test]
+fn digests_of_many_rows_tell_data_apart() {
+    let one = |rows: &[Vec<usize>]| {
+        let cell =
+            |row: &[usize], j| if row.contains(&j) { (j + 1).to_string() } else { "0".into() };
+        let class = |row: &[usize]| if row.len() > 20 { "b" } else { "a" };
+        let full = |row: &Vec<usize>| {
+            let cells: Vec<String> = (0..70).map(|j| cell(row, j)).collect();
+            format!("{},{}\n", cells.join(","), class(row))
+        };
+        let few = |row: &Vec<usize>| {
+            let cells: Vec<String> = row.iter().map(|j| format!("{}:{}", j + 1, j + 1)).collect();
+            format!("{} {}\n", class(row), cells.join(" "))
+        };
+        let files = [
+            ("a.csv", rows.iter().map(full).collect::<String>().into_bytes()),
+            ("a.txt", rows.iter().map(few).collect::<String>().into_bytes()),
+        ];
+        let of = |name, path| {
+            let section = format!("name = '{name}'\npath = '{path}'\ntest = 0");
+            digest(&load_files(&section, &files).unwrap())
+        };
+        let (dense, sparse) = (of("csv", "a.csv"), of("libsvm", "a.txt"));
+        assert_eq!(dense, sparse);
+        dense
+    };
+    let row = |r: usize| (0..70).filter(|j| (r * r + j * 7) % 70 < r % 30 || *j == 69).collect();
+    let mut rows: Vec<Vec<usize>> = (0..600).map(row).collect();
+    let before = one(&rows);
+    for (a, b) in [(3, 300), (255, 256), (511, 599)] {
+        rows.swap(a, b);
+        assert_ne!(one(&rows), before, "rows {a} and {b}");
+        rows.swap(a, b);
+    }
+    assert_eq!(one(&rows), before);
+    rows[400].remove(0);
+    assert_ne!(one(&rows), before);
+}
+
 #[test]
 fn every_source_has_a_schema_and_a_line_about_it() {
     let mut names = Vec::new();
