@@ -99,14 +99,14 @@ pub enum Command {
     Node(NodeArgs),
     /// Show how far all nodes of a run among peers are, and for which of them the others wait
     Status(StatusArgs),
-    /// Predict the classes of new rows with a personal model of a run
+    /// Predict the classes, numbers or risks of new rows with a personal model of a run
     Predict(PredictArgs),
     /// Evaluate the models of a run on new rows, or again on the run's own data
     Evaluate(EvaluateArgs),
     /// Make a personal model for a new node: x of a run, θ from the node's own rows
     ///
-    /// Its accuracy by cross-validation is compared with a linear classifier trained on these rows
-    /// only, and with the mean model of the run.
+    /// Cross-validation compares it with a linear model trained on these rows only, and with the mean model of
+    /// the run.
     Adapt(AdaptArgs),
     /// List, fetch, check and describe data sets
     #[command(subcommand)]

@@ -256,7 +256,7 @@ impl Data {
             }
             scalings[node] = Some(scaling);
         }
-        // A node has its own labels, and of the others only how many rows they leave out.
+        // A node knows its own labels; the other nodes told it only how many rows they leave out.
         let mut left_out = agreement.left_out.clone();
         let names = preparation.nodes.iter().flatten();
         for ((node, name), unlisted) in names.enumerate().skip(here.start).zip(&own.unlisted) {

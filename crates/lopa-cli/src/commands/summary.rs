@@ -193,7 +193,11 @@ pub fn found_steps(experiment: &Experiment, outcomes: &[Outcome]) -> Vec<String>
             format!("; the largest curvature of g that was measured is {}", number(curvature))
         });
         let cuts = mean("cuts").filter(|cuts| *cuts > 0.0).map_or(String::new(), |cuts| {
-            format!("; growth halved the steps of theta and v {cuts:.1} times per node")
+            let often = match cuts < 1.0 {
+                true => "at some nodes".into(),
+                false => format!("{cuts:.1} times per node"),
+            };
+            format!("; growth halved the steps of theta and v {often}")
         });
         let lag = mean("lag").filter(|lag| *lag >= 2.0).map_or(String::new(), |lag| {
             format!("; theta and v lag {lag:.0} iterations behind x, which slows x as much")

@@ -149,6 +149,33 @@ fn a_column_of_a_few_words_becomes_categories() {
     assert!(reached > 0.76, "{reached}: colours say 5 of 6, the larger class is 2 of 3");
 }
 
+/// Words between columns of numbers are a feature, and cells without a value are no label's.
+#[test]
+fn a_column_of_words_is_the_label_at_either_end_only() {
+    let rows = |line: fn(f64, &str) -> String, head: &str| {
+        let row = |i: usize| line(30.0 + (i as f64 * 0.618_034).fract() * 40.0, ["f", "m"][i % 2]);
+        format!("{head}\n{}\n", (0..80).map(row).collect::<Vec<_>>().join("\n"))
+    };
+    let between = rows(|age, sex| format!("{age:.2},{sex},{:.1}", 3.0 * age), "age,sex,cost");
+    let first = rows(|age, sex| format!("{sex},{age:.2},{:.1}", 3.0 * age), "sex,age,cost");
+    let gaps = first.replacen("\nm,", "\n?,", 2);
+    let named = first.replace("cost", "target");
+    let files = [("a.csv", &between), ("b.csv", &first), ("c.csv", &gaps), ("d.csv", &named)];
+    let folder = Folder::with(&files.map(|(name, text)| (name, text.as_str())));
+    let labels = [
+        ("\"cost\" (the last column", true),
+        ("\"sex\" (the only column of words", false),
+        ("\"cost\" (the last column", true),
+        ("\"target\" (its name says so", true),
+    ];
+    for ((file, _), (label, encoded)) in files.iter().zip(labels) {
+        let args = ["init", "--data", file, "--nodes", "2", "--seconds", "1"];
+        let said = folder.lopa(&args).good().stdout;
+        assert!(said.contains(label), "{file}: {said}");
+        assert_eq!(said.contains("categories: column `sex`"), encoded, "{file}: {said}");
+    }
+}
+
 #[test]
 fn a_packed_file_is_looked_at_as_any_other() {
     // A quoted name with a comma in it is one name.

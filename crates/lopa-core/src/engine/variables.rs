@@ -18,7 +18,7 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// Those of an algorithm, where some are several arrays (`joined`). The arrays of a rule that is a list are
+    /// The variables of an algorithm; some (`joined`) are several arrays. The arrays of a rule that is a list are
     /// all used, and a variable that it does not mention stays as it is; other rules must mention all.
     ///
     /// # Errors

@@ -122,6 +122,11 @@ impl Table {
         })
     }
 
+    /// Whether no cell lacks a value.
+    pub fn is_complete(&self, at: usize) -> bool {
+        self.columns[at].iter().all(|column| column.missing == 0)
+    }
+
     /// Whether a column holds numbers alone, none missing, from `low` to `high`.
     pub fn is_within(&self, at: usize, low: f64, high: f64) -> bool {
         self.columns[at].iter().all(|column| {
@@ -145,7 +150,8 @@ impl Table {
         (0..self.width()).filter_map(|at| Some((at, self.doubt(at)?)))
     }
 
-    fn doubt(&self, at: usize) -> Option<String> {
+    /// Why a column is not a feature, if it is not.
+    pub fn doubt(&self, at: usize) -> Option<String> {
         let all = &self.columns[at];
         let has = |remark: Remark| move |column: &ColumnLook| column.remarks.contains(&remark);
         let alike = |column: &ColumnLook| {

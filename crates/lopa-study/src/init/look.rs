@@ -154,25 +154,27 @@ impl Look {
             None => self.group(&table, wish, &dropped)?,
         };
         let is_free = |at: &usize| Some(*at) != group && !dropped.contains(at);
-        let texts: Vec<usize> =
-            (0..table.width()).filter(is_free).filter(|at| table.is_word(*at)).collect();
-        let named = |names: &[&str]| {
-            (0..table.width()).filter(is_free).find(|at| table.has_name(*at, names))
-        };
+        let all: Vec<usize> = (0..table.width()).filter(is_free).collect();
+        let words: Vec<usize> = all.iter().copied().filter(|at| table.is_word(*at)).collect();
+        // Words between columns of numbers are rather a feature, and a label lacks no values.
+        let sound: Vec<usize> =
+            all.iter().copied().filter(|at| table.doubt(*at).is_none()).collect();
+        let ends = [sound.first(), sound.last()];
+        let is_label = |at: &usize| ends.contains(&Some(at)) && table.is_complete(*at);
+        let named = |names: &[&str]| all.iter().copied().find(|at| table.has_name(*at, names));
         let survival = || {
             let (time, event) = (named(&TIMES)?, named(&EVENTS)?);
             (table.is_within(time, 0.0, f64::INFINITY) && table.is_flag(event))
                 .then_some([time, event])
         };
-        let (labels, why) = match (&wish.label[..], named(&LABELS), survival(), &texts[..]) {
+        let (labels, why) = match (&wish.label[..], named(&LABELS), survival(), &words[..]) {
             (wanted @ [_, ..], ..) => (table.find_all(wanted)?, None),
             ([], None, Some(both), _) => (both.to_vec(), Some("their names say so")),
-            // Features are numbers, so a column of words is the label.
-            ([], _, _, &[only]) => (vec![only], Some("the only column of words")),
-            ([], Some(at), ..) => (vec![at], Some("its name says so")),
-            ([], None, ..) => {
-                (vec![(0..table.width()).rfind(is_free).unwrap_or(0)], Some("the last column"))
+            ([], name, _, [only]) if is_label(only) && name.is_none_or(|at| at == *only) => {
+                (vec![*only], Some("the only column of words"))
             }
+            ([], Some(at), ..) => (vec![at], Some("its name says so")),
+            ([], None, ..) => (vec![*all.last().unwrap_or(&0)], Some("the last column")),
         };
         if let Some(at) = labels.iter().enumerate().find(|(at, own)| labels[..*at].contains(own)) {
             let message = format!("column {} is named twice", table.key(*at.1));

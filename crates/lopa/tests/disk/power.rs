@@ -184,7 +184,7 @@ fn a_power_cut_after_any_step_leaves_the_journal_as_it_was_said_to_be() {
     let steps = steps.take();
     let mut disk = Simulated::default();
     for at in 0..=steps.len() {
-        // Exactly the reported results, if nothing has been tried since.
+        // If the run tried nothing after a report, the disk has exactly the reported results.
         let said = said.borrow().iter().find(|(then, _)| *then == at).cloned();
         for cut in said.iter().flat_map(|_| cuts(at)) {
             let root = tempfile::tempdir().unwrap();

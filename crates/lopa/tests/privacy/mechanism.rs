@@ -49,7 +49,7 @@ fn number() -> impl Strategy<Value = f64> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Of all pairs of neighbours: each row in turn is taken out, with the same sample and the same noise.
+    /// Compares all pairs of neighbouring data: each row in turn is taken out; sample and noise stay the same.
     #[test]
     fn a_row_moves_the_sum_by_at_most_the_clip(
         base in prop::collection::vec(-2.0..2.0f64, 1..4),

@@ -65,7 +65,7 @@ pub struct Edges {
 }
 
 impl Edges {
-    /// Those of process `rank` out of `size`; `apart` if each neighbour holds its own replica.
+    /// The edges of process `rank` out of `size`; `apart` if each neighbour holds its own replica.
     pub fn new(mixing: &Mixing, (size, rank): (usize, usize), apart: bool) -> Edges {
         let m = mixing.nodes();
         let here = block(m, size, rank);

@@ -363,7 +363,7 @@ impl<W: Wire> Peers<W> {
         own.lacks = self.chapters.lacks;
         own.follow(self.ballot_of(&own, &judged, waits));
         self.chapters.agreement.vote(&mut own, &judged, |gone| self.obstacle(gone).is_none());
-        // The position alone is no reason to state anything.
+        // A statement that says no more than how far the peer is does not go out.
         let silent = own.promised.is_none() && !own.bye;
         match own == before || silent {
             true => Ok(()),
