@@ -21,23 +21,6 @@ if TYPE_CHECKING:
 
     from ._problem import Problem
 
-# What a table shows, in this order, and how.
-_COLUMNS = [
-    ("holdout_accuracy", "accuracy, own rows", ".3f"),
-    ("test_accuracy", "test accuracy", ".3f"),
-    ("own_test_accuracy", "own classes", ".3f"),
-    ("holdout_concordance", "concordance, own rows", ".3f"),
-    ("test_concordance", "test concordance", ".3f"),
-    ("loss", "loss", ".4g"),
-    ("phi", "Φ", ".4g"),
-    ("grad_phi_sq", "|∇Φ|²", ".3g"),
-    ("consensus", "consensus", ".3g"),
-    ("hessians", "Hess·v", ".0f"),
-    ("virtual_seconds", "virtual s", ".4g"),
-    ("seconds", "seconds", ".2f"),
-]
-
-
 @dataclass(frozen=True)
 class Result:
     """How one algorithm ended on one seed."""
@@ -151,6 +134,7 @@ class Run:
         """Every measurement."""
         self.results: list[Result] = [_result(entry) for entry in found["results"]]
         """One entry for each algorithm and seed that has ended."""
+        self._table: tuple[list[str], list[list[str]]] = found["table"]
         self._problem = problem
 
     @classmethod
@@ -179,22 +163,8 @@ class Run:
         return sha.hexdigest()[:16]
 
     def table(self) -> Table:
-        """One line per algorithm: mean ± standard deviation over the seeds that did not diverge."""
-        sound = [result for result in self.results if result.stop != "diverged"]
-        columns = [column for column in _COLUMNS if any(column[0] in r.values for r in sound)]
-        known = {name for name, _, _ in _COLUMNS} | set(COSTS)
-        # A problem's own measures, but not those of the theory.
-        names = {name for result in self.results for node in result.nodes for name in node}
-        columns[:0] = [(name, name, ".4g") for name in sorted(names - known)]
-        rows = []
-        for algorithm in self.algorithms:
-            mine = [result for result in sound if result.algorithm == algorithm]
-            # A diverged run contributes no number: the label has the count of remaining seeds.
-            seeds = sum(r.algorithm == algorithm for r in self.results)
-            label = algorithm if len(mine) == seeds else f"{algorithm} ({len(mine)} of {seeds} seeds)"
-            cells = [_cell([r.values[n] for r in mine if n in r.values], how) for n, _, how in columns]
-            rows.append([label, *cells])
-        return Table(["algorithm", *(head for _, head, _ in columns)], rows)
+        """One line per algorithm, as `lopa run` prints it: mean ± standard deviation over the seeds that did not diverge."""
+        return Table(*self._table)
 
     def frame(self) -> pandas.DataFrame:
         """Every measurement as a pandas DataFrame, with `stop`, how that run ended: `run.frame().to_parquet(…)`."""
@@ -279,13 +249,3 @@ def _result(entry: dict[str, Any]) -> Result:
     nodes = entry.pop("nodes", [])
     values = {name: value for name, value in entry.items() if isinstance(value, int | float)}
     return Result(**named, values=values, nodes=nodes)
-
-
-def _cell(values: list[float], how: str) -> str:
-    if not values:
-        return "–"
-    mean = sum(values) / len(values)
-    if len(values) == 1 or how in (".0f", ".2f"):
-        return format(mean, how)
-    spread = (sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5
-    return f"{format(mean, how)} ± {format(spread, '.1g' if how != '.3f' else how)}"

@@ -1,5 +1,6 @@
 //! Run folders, read back.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use lopa::error::{Error, Result};
@@ -9,6 +10,7 @@ use lopa_base::store::output;
 use lopa_report::html::Report;
 use lopa_report::pictures::{Styles, View, curves, networks};
 use lopa_report::saved::{Saved, find_claims};
+use lopa_study::table::Table;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
@@ -18,7 +20,7 @@ use crate::errors::raise;
 use crate::going::detached;
 use crate::registries;
 
-/// The manifest, the resolved experiment, the results and the measurements, as JSON.
+/// The manifest, the resolved experiment, the results, the measurements and the table of results, as JSON.
 #[pyfunction]
 pub fn read_run(py: Python, path: PathBuf) -> PyResult<String> {
     let read = detached(py, || -> Result<String> {
@@ -27,11 +29,17 @@ pub fn read_run(py: Python, path: PathBuf) -> PyResult<String> {
         let parsed: toml::Table = toml::from_str(&resolved.text).map_err(|error| {
             Error::storage("storage/read", error.to_string()).at(&resolved.name)
         })?;
+        let results = run.results()?;
+        let mut labels: Vec<&str> = results.iter().map(|outcome| &outcome.algorithm[..]).collect();
+        let mut known = HashSet::new();
+        labels.retain(|label| known.insert(*label));
+        let Table { head, lines } = Table::of(&labels, &results);
         Ok(json!({
             "manifest": run.manifest(),
             "experiment": parsed,
-            "results": run.results()?,
+            "results": results,
             "rows": run.rows()?,
+            "table": [head, lines],
         })
         .to_string())
     });

@@ -136,6 +136,14 @@ impl Fault {
             false => Err(Fault { key, message: format!("`{key} = {value}` must be {must}") }),
         }
     }
+
+    /// `Ok` if the key is given; else a fault: `key` must be `must`.
+    pub fn without(given: bool, key: &'static str, must: &str) -> Result<(), Fault> {
+        match given {
+            true => Ok(()),
+            false => Err(Fault { key, message: format!("`{key}` is missing: it must be {must}") }),
+        }
+    }
 }
 
 /// The known name closest to a mistyped one, if any is close; upper or lower case does not matter.

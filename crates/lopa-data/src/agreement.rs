@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::labels::Unlisted;
 use super::moments::Moments;
 use super::target::TargetMoments;
-use super::{Columns, Data, Dataset, Preparation, Scaling, Scalings, TargetScaling};
+use super::{Columns, Data, Dataset, Groups, Preparation, Scaling, Scalings, TargetScaling};
 use crate::error::{Error, Kind, Result};
 use crate::store::bytes::{Reader, Writer};
 
@@ -226,10 +226,14 @@ impl Data {
                 let validation = set.validation();
                 let validation =
                     validation.map(|all| all[range.start as usize..range.end as usize].to_vec());
+                let groups = set.groups().map(|all| Groups {
+                    of: all.of[range.start as usize..range.end as usize].to_vec(),
+                    names: all.names.clone(),
+                });
                 let targets = set.targets().map(|all| all.select(&range.collect::<Vec<_>>()));
                 let sorted = order.is_sorted();
                 let features = if sorted { features } else { features.columns_at(&order) };
-                (features, labels, targets, validation)
+                (features, labels, targets, validation, groups)
             };
             let (train, test) = (of(&self.train), of(&self.test));
             let scaling = match &agreement.scaling {
@@ -246,9 +250,10 @@ impl Data {
             };
             let scaling = Scaling { fill, ..scaling };
             for (set, into) in [(train, &mut trains), (test, &mut tests)] {
-                let (features, labels, targets, validation) = set;
+                let (features, labels, targets, validation, groups) = set;
                 let targets = targets.map(|targets| targets.scaled(&scaling.target));
-                let set = Dataset { validation, ..Dataset::new(scaling.apply(features), labels) };
+                let set = Dataset::new(scaling.apply(features), labels);
+                let set = Dataset { validation, groups, ..set };
                 into.push(match targets {
                     None => set,
                     Some(targets) => set.targeted(targets),

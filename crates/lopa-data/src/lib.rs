@@ -111,6 +111,7 @@ impl Dataset {
         let (mut labels, mut parts) = (Vec::new(), Vec::new());
         let mut targets: Option<Targets> = None;
         let mut validation: Option<Vec<bool>> = None;
+        let mut groups: Option<Groups> = None;
         for (node, set) in here.clone().zip(&sets) {
             let start = labels.len() as u32;
             labels.extend_from_slice(set.labels());
@@ -118,6 +119,10 @@ impl Dataset {
             parts.push(set.features());
             if let Some(own) = set.validation() {
                 validation.get_or_insert_default().extend(own);
+            }
+            if let Some(own) = set.groups() {
+                let none = || Groups { of: Vec::new(), names: own.names.clone() };
+                groups.get_or_insert_with(none).of.extend_from_slice(&own.of);
             }
             if let Some(own) = set.targets() {
                 let none = Targets { outputs: own.outputs, values: Vec::new() };
@@ -127,7 +132,7 @@ impl Dataset {
         let targets = targets.map(Arc::new);
         // Labels stay ranges of a node's own numbers, whichever nodes are in this process.
         let joined = Dataset::new(Features::stacked(&parts), labels);
-        Dataset { targets, validation, ..joined }.owned(ranges)
+        Dataset { targets, validation, groups, ..joined }.owned(ranges)
     }
 
     fn of(stored: Stored, labels: Vec<u32>) -> Dataset {

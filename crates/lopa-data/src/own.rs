@@ -16,6 +16,7 @@ impl Preparation {
     /// Where nodes have files of their own, settings that depend on all rows must be in the
     /// experiment file.
     pub(super) fn check_nodes(&self) -> Result<(), Fault> {
+        self.check_groups()?;
         let Some(nodes) = &self.nodes else { return Ok(()) };
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         let bad = |name: &&String| name.is_empty() || !name.chars().all(plain);
@@ -28,7 +29,45 @@ impl Preparation {
         }
         let must = "given where nodes have files of their own: a file may lack a class";
         let known = self.classes.is_some() || self.predicts_numbers();
-        Fault::unless(known, "classes", "left out", must)
+        Fault::without(known, "classes", must)
+    }
+
+    fn check_groups(&self) -> Result<(), Fault> {
+        let Some(names) = &self.group_names else { return Ok(()) };
+        let shown = format!("{names:?}");
+        let must = "left out, or go with `nodes`: one file has all its groups";
+        Fault::unless(self.nodes.is_some(), "group_names", &shown, must)?;
+        let twice = (1..names.len()).any(|at| names[..at].contains(&names[at]));
+        let must = "a list of different names";
+        Fault::unless(!names.is_empty() && !twice, "group_names", &shown, must)
+    }
+
+    /// The table with the groups in the order of `group_names`; without the list, with no groups.
+    fn with_groups(&self, mut raw: Raw, node: &str) -> Result<Raw> {
+        let Some(names) = &self.group_names else {
+            raw.groups.clear();
+            raw.parts_mut().for_each(|part| part.groups.clear());
+            return Ok(raw);
+        };
+        if raw.groups.is_empty() {
+            return Err(Error::config("config/no-meaning", "the rows have no groups")
+                .at("data.group_names")
+                .hint("name their column: `group = \"source\"` in [data]"));
+        }
+        let number = |group: &String| {
+            names.iter().position(|name| name == group).map(|at| at as u32).ok_or_else(|| {
+                let message = format!("the file of `{node}` has a group `{group}`");
+                Error::data("data/unknown-group", message)
+                    .at("data.group_names")
+                    .hint(format!("list it, or correct the file: listed are {}", names.join(", ")))
+            })
+        };
+        let numbers = raw.groups.iter().map(number).collect::<Result<Vec<u32>>>()?;
+        for part in raw.parts_mut() {
+            part.groups.iter_mut().for_each(|group| *group = numbers[*group as usize]);
+        }
+        raw.groups.clone_from(names);
+        Ok(raw)
     }
 }
 
@@ -100,7 +139,7 @@ pub fn load(
             true => Vec::new(),
             false => unlisted(&raw, listed),
         });
-        let raw = with_classes(raw, preparation);
+        let raw = preparation.with_groups(with_classes(raw, preparation), name)?;
         // Where others have files too, all of them refuse together, and the rows may stay until then.
         let judged = preparation.judge_unlisted(&out[out.len() - 1], Some(name));
         let raw = match judged {
@@ -187,7 +226,7 @@ fn with_first_class(mut raw: Raw, listed: &[ClassName]) -> Raw {
         |class: &Class| listed.iter().position(|name| *name == class.name || *name == class.code);
     let first = raw.classes.iter().position(|class| place(class) == Some(0)).unwrap_or(0) as u32;
     let kept: Vec<bool> = raw.classes.iter().map(|class| place(class).is_some()).collect();
-    for part in std::iter::once(&mut raw.train).chain(&mut raw.test) {
+    for part in raw.parts_mut() {
         part.labels.iter_mut().filter(|label| !kept[**label as usize]).for_each(|l| *l = first);
     }
     raw

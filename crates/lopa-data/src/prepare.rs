@@ -57,6 +57,8 @@ pub struct Preparation {
     /// The names of nodes that have files of their own: `{node}` in the source's paths stands for the
     /// name.
     pub nodes: Option<Vec<String>>,
+    /// The names in the column `group`, where nodes have files of their own: a file may lack some.
+    pub group_names: Option<Vec<String>>,
 }
 
 /// What labels are.
@@ -176,7 +178,7 @@ impl Preparation {
                 .hint("choose another name for the other classes"));
         }
         let one = raw.classes.len() as u32;
-        for part in std::iter::once(&mut raw.train).chain(&mut raw.test) {
+        for part in raw.parts_mut() {
             let unlisted = |label: &&mut u32| !listed.contains(&(**label as usize));
             part.labels.iter_mut().filter(unlisted).for_each(|label| *label = one);
         }
@@ -205,6 +207,7 @@ impl Preparation {
             "scaling",
             "moments",
             "nodes",
+            "group_names",
         ];
         let places = keys.map(|key| (key, section.place_of(key)));
         let preparation = Preparation {
@@ -221,6 +224,7 @@ impl Preparation {
             columns: section.value("columns")?,
             sparse: section.value("sparse")?,
             nodes: section.value("nodes")?,
+            group_names: section.value("group_names")?,
         };
         preparation.check().map_err(|fault| {
             let place = places.into_iter().find(|(key, _)| *key == fault.key);
@@ -358,7 +362,7 @@ fn prepare_kept(
     if let (Some(Missing::Mean), Table::Numbers(features)) = (preparation.missing, &raw.train.table)
     {
         let filling = Scaling::filling(features, &train);
-        for part in std::iter::once(&mut raw.train).chain(&mut raw.test) {
+        for part in raw.parts_mut() {
             if part.table.has_missing() {
                 part.table = part.table.filled(&filling);
             }

@@ -10,6 +10,7 @@ pub mod practical;
 pub mod seeds;
 pub mod sentences;
 pub mod statistics;
+pub mod table;
 pub mod tune;
 
 use lopa::math::parallel;

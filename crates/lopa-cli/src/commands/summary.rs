@@ -4,13 +4,13 @@ use lopa::experiment::{Exactly, Experiment, RunSpec};
 use lopa::folder::Manifest;
 use lopa::run::Outcome;
 use lopa::run::steps::TOLD;
-use lopa::run::trace::{Stop, baseline_name, baseline_of};
+use lopa::run::trace::Stop;
 use lopa_study::seeds::Seeds;
 use lopa_study::sentences;
-use lopa_study::statistics::Summary;
+use lopa_study::table::Table;
 
 use super::bars;
-use crate::output::{Output, bytes, number};
+use crate::output::{Output, number};
 
 /// The experiment in one line, printed before it runs.
 pub fn heading(experiment: &Experiment) -> String {
@@ -38,62 +38,8 @@ fn limits(experiment: &Experiment) -> String {
     sentences::limits(experiment.run.limits())
 }
 
-/// Columns: name in rows, head, format of mean and spread. Only those that fit a terminal; scripts
-/// receive all.
-const COLUMNS: [(&str, &str, Style); 21] = [
-    ("holdout_accuracy", "accuracy, own rows", Style::Share),
-    ("test_accuracy", "test accuracy", Style::Share),
-    ("own_test_accuracy", "own classes", Style::Share),
-    ("holdout_r2", "R², own rows", Style::Share),
-    ("holdout_rmse", "RMSE, own rows", Style::Spread),
-    ("holdout_mae", "MAE, own rows", Style::Spread),
-    ("test_r2", "test R²", Style::Share),
-    ("test_rmse", "test RMSE", Style::Spread),
-    ("test_mae", "test MAE", Style::Spread),
-    ("holdout_concordance", "concordance, own rows", Style::Share),
-    ("test_concordance", "test concordance", Style::Share),
-    ("loss", "loss", Style::Spread),
-    ("grad_phi_sq", "|∇Φ|²", Style::Mean),
-    ("consensus", "consensus", Style::Mean),
-    ("x_error", "|x−x*|²", Style::Mean),
-    ("epsilon", "ε spent", Style::Mean),
-    ("hessians", "Hess·v", Style::Count),
-    ("gradients", "gradients", Style::Count),
-    ("bytes", "sent", Style::Bytes),
-    ("virtual_seconds", "virtual s", Style::Seconds),
-    ("seconds", "seconds", Style::Seconds),
-];
-
 /// Seconds of measuring that deserve a warning.
 const LONG: f64 = 10.0;
-
-#[derive(Clone, Copy)]
-enum Style {
-    Share,
-    Spread,
-    Mean,
-    Count,
-    Bytes,
-    Seconds,
-}
-
-impl Style {
-    fn write(self, summary: Summary) -> String {
-        let Summary { mean, sd, .. } = summary;
-        match (self, sd) {
-            (Style::Share, _) => summary.to_thousandths(),
-            (Style::Spread, Some(sd)) => format!("{} ± {}", number(mean), short(sd)),
-            (Style::Spread | Style::Mean, _) => number(mean),
-            (Style::Count, _) => format!("{mean:.0}"),
-            (Style::Bytes, _) => bytes(mean),
-            (Style::Seconds, _) => format!("{mean:.2}"),
-        }
-    }
-}
-
-fn short(sd: f64) -> String {
-    if sd == 0.0 || (1e-3..1e5).contains(&sd) { format!("{sd:.3}") } else { format!("{sd:.0e}") }
-}
 
 /// The runs of each algorithm, in the order of the file.
 fn groups<'a>(
@@ -105,49 +51,11 @@ fn groups<'a>(
     experiment.algorithms.iter().map(move |spec| group(&spec.label)).filter(ran)
 }
 
-/// One line per algorithm: mean ± standard deviation over the seeds that did not diverge.
+/// One line per algorithm, then what predicts without features.
 pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> String {
-    let measured =
-        |name: &str| groups(experiment, outcomes).any(|(_, seeds)| seeds.last(name).is_some());
-    let columns: Vec<_> = COLUMNS.into_iter().filter(|(name, _, _)| measured(name)).collect();
-    let mut head = vec!["algorithm"];
-    head.extend(columns.iter().map(|(_, head, _)| *head));
-    let line = |(label, seeds): (&str, Seeds<Outcome>)| {
-        let cell = |(name, _, style): &(&str, &str, Style)| {
-            seeds.last(name).map_or("–".into(), |summary| style.write(summary))
-        };
-        let mut cells = vec![seeds.count().named(label)];
-        cells.extend(columns.iter().map(cell));
-        cells
-    };
-    let mut lines: Vec<Vec<String>> = groups(experiment, outcomes).map(line).collect();
-    lines.extend(baseline(outcomes, columns.iter().map(|(name, _, style)| (*name, *style))));
-    output.table(&head, lines)
-}
-
-/// The last line: always naming each node's most frequent class, or the mean of its numbers.
-fn baseline<'a>(
-    outcomes: &[Outcome],
-    columns: impl Iterator<Item = (&'a str, Style)>,
-) -> Option<Vec<String>> {
-    let mut who = "";
-    // The same for every algorithm of a seed, whether it diverged or not.
-    let mut cell = |(name, style): (&str, Style)| {
-        let baseline = baseline_of(name)?;
-        who = baseline_name(name);
-        let mut seeds: Vec<(u64, f64)> = Vec::new();
-        for outcome in outcomes {
-            let known = seeds.iter().any(|(seed, _)| *seed == outcome.seed);
-            if let Some(value) = outcome.row.value(&baseline).filter(|_| !known) {
-                seeds.push((outcome.seed, value));
-            }
-        }
-        Some(style.write(Summary::of(seeds.into_iter().map(|(_, value)| value))?))
-    };
-    let cells: Vec<_> = columns.map(&mut cell).collect();
-    let found = cells.iter().any(Option::is_some);
-    let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "–".into()));
-    found.then(|| std::iter::once(who.to_string()).chain(cells).collect())
+    let labels: Vec<&str> = experiment.algorithms.iter().map(|spec| spec.label.as_str()).collect();
+    let Table { head, lines } = Table::of(&labels, outcomes);
+    output.table(&head.iter().map(String::as_str).collect::<Vec<_>>(), lines)
 }
 
 /// The results in a few sentences.

@@ -66,6 +66,34 @@ fn sources_whose_labels_mean_nothing_lose_their_weight() {
     }
 }
 
+/// The same sources at each of four nodes, which have files of their own.
+#[test]
+fn nodes_with_files_of_their_own_weigh_the_same_groups() {
+    let text = sources(960);
+    let mut lines = text.lines();
+    let head = lines.next().unwrap();
+    let mut files = vec![String::from(head) + "\n"; 4];
+    lines.enumerate().for_each(|(i, line)| files[i / 240] += &format!("{line}\n"));
+    let names = ["'clean1', 'clean2', 'clean3'", "'noise1', 'noise2', 'noise3'"].join(", ");
+    let of = format!(
+        "path = '{{node}}.csv'\nnodes = ['a', 'b', 'c', 'd']\nclasses = ['low', 'high']\n\
+         group_names = [{names}]"
+    );
+    let text = FILE.replace("path = 'sources.csv'", &of).replace("[partition]\nname = 'iid'\n", "");
+    let folder = Folder::with(&[("sources.toml", &text)]);
+    for (name, rows) in ["a", "b", "c", "d"].iter().zip(&files) {
+        folder.write(&format!("{name}.csv"), rows.as_bytes());
+    }
+    let args = ["run", "sources.toml", "--format", "json"];
+    let rows = folder.lopa(&args).good().json();
+    let weight = |name: &str| rows[0][format!("weight_{name}")].as_f64().unwrap();
+    assert!(["noise1", "noise2", "noise3"].map(weight).iter().all(|weight| *weight < 0.1));
+    folder.write("sources.toml", text.replace("'noise3'", "'nois3'").as_bytes());
+    let refused = folder.lopa(&args);
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    assert!(refused.stderr.contains("has a group `noise3`"), "{}", refused.stderr);
+}
+
 #[test]
 fn groups_that_are_not_there_are_refused() {
     let folder = Folder::with(&[("sources.csv", &sources(96))]);

@@ -59,6 +59,11 @@ impl Raw {
 }
 
 impl Raw {
+    /// The training rows, and the test rows if the source has any.
+    pub(crate) fn parts_mut(&mut self) -> impl Iterator<Item = &mut Part> {
+        std::iter::once(&mut self.train).chain(&mut self.test)
+    }
+
     /// The names of the numbers to predict: those of their columns, or `y`, `y2`, `y3`, …
     pub(crate) fn output_names(&self) -> Vec<String> {
         let columns = self.columns.as_ref();

@@ -159,8 +159,10 @@ impl Look {
         // Words between columns of numbers are rather a feature, and a label lacks no values.
         let sound: Vec<usize> =
             all.iter().copied().filter(|at| table.doubt(*at).is_none()).collect();
-        let ends = [sound.first(), sound.last()];
-        let is_label = |at: &usize| ends.contains(&Some(at)) && table.is_complete(*at);
+        let is_label = |at: &usize, name: Option<usize>| {
+            let first = sound.first() == Some(at) && name.is_none();
+            table.is_complete(*at) && (sound.last() == Some(at) || first || name == Some(*at))
+        };
         let named = |names: &[&str]| all.iter().copied().find(|at| table.has_name(*at, names));
         let survival = || {
             let (time, event) = (named(&TIMES)?, named(&EVENTS)?);
@@ -170,7 +172,7 @@ impl Look {
         let (labels, why) = match (&wish.label[..], named(&LABELS), survival(), &words[..]) {
             (wanted @ [_, ..], ..) => (table.find_all(wanted)?, None),
             ([], None, Some(both), _) => (both.to_vec(), Some("their names say so")),
-            ([], name, _, [only]) if is_label(only) && name.is_none_or(|at| at == *only) => {
+            ([], name, _, [only]) if is_label(only, name) => {
                 (vec![*only], Some("the only column of words"))
             }
             ([], Some(at), ..) => (vec![at], Some("its name says so")),

@@ -37,7 +37,7 @@ params! {
     }
     check |privacy| {
         let some = privacy.has_noise() || privacy.masked;
-        Fault::unless(some, "epsilon", "left out", "given, or `noise`, or `masked = true`")?;
+        Fault::without(some, "epsilon", "given, or `noise`, or `masked = true`")?;
         if let RowClip::Number(clip) = privacy.clip {
             let must = "from 0.000001 to 1000000, or \"auto\"";
             Fault::unless(RowClip::RANGE.contains(&clip), "clip", clip, must)?;

@@ -1,5 +1,7 @@
 //! One file per node: columns by name, and scalings by own, agreed or given moments.
 
+use std::ops::Range;
+
 use crate::files::{File, dense, load_files};
 use lopa::config::Source;
 use lopa::data::{Data, Where, each_own, load_own, read, sources};
@@ -20,6 +22,11 @@ fn files() -> [File; 3] {
 }
 
 fn own(files: &[File], more: &str) -> Result<Data> {
+    own_of(files, more, 0..3)
+}
+
+/// The data of a process that has some of the nodes.
+fn own_of(files: &[File], more: &str, here: Range<usize>) -> Result<Data> {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
         std::fs::write(folder.path().join(name), bytes).unwrap();
@@ -32,7 +39,7 @@ fn own(files: &[File], more: &str) -> Result<Data> {
     let (choice, preparation) = read(source.root()?, &sources())?;
     let names = preparation.nodes.clone().unwrap();
     let each = each_own(&choice, &names, &sources())?;
-    load_own(&each, &preparation, &names, 0..3, &Where::new(Some(folder.path()), 0))
+    load_own(&each, &preparation, &names, here, &Where::new(Some(folder.path()), 0))
 }
 
 /// All rows in one file.
@@ -75,6 +82,47 @@ fn own_moments_standardise_each_node_alone() {
             assert_eq!(data.scaling.of(node).shift.len(), 2);
         }
         assert_eq!(data.scaling.of(0).shift, [38.0, 136.25]);
+    }
+}
+
+/// A file may lack a group, and has its groups in any order; each process reads the files of its nodes only.
+#[test]
+fn groups_have_the_numbers_of_their_list() {
+    let groups: [&[&str]; 3] =
+        [&["b", "a", "b", "c"], &["c", "c", "a", "a", "c"], &["b", "b", "b"]];
+    let grouped = files().into_iter().zip(groups).map(|((name, bytes), groups)| {
+        let text = String::from_utf8(bytes).unwrap();
+        let groups = std::iter::once(&"of").chain(groups);
+        let lines = text.lines().zip(groups).map(|(line, group)| format!("{line},{group}\n"));
+        (name, lines.collect::<String>().into_bytes())
+    });
+    let grouped: Vec<File> = grouped.collect();
+    let more = "group = 'of'\ngroup_names = ['c', 'a', 'x', 'b']\nscaling = 'standardise'";
+    let number =
+        |name: &&str| ["c", "a", "x", "b"].iter().position(|own| own == name).unwrap() as u32;
+    let numbers = |groups: &[&[&str]]| -> Vec<u32> {
+        groups.iter().flat_map(|groups| groups.iter().map(number)).collect()
+    };
+    let data = own(&grouped, more).unwrap();
+    let found = data.train.groups().unwrap();
+    assert_eq!(found.of, numbers(&groups));
+    assert_eq!(found.names, ["c", "a", "x", "b"]);
+    for here in [0..1, 1..3, 2..3] {
+        let data = own_of(&grouped, more, here.clone()).unwrap();
+        let found = data.train.groups().unwrap();
+        assert_eq!(found.of, numbers(&groups[here]));
+        assert_eq!(found.names, ["c", "a", "x", "b"]);
+    }
+    assert!(own(&grouped, "group = 'of'").unwrap().train.groups().is_none());
+    for (more, id, says) in [
+        ("group = 'of'\ngroup_names = ['a', 'b']", "data/unknown-group", "group `c`"),
+        ("drop = ['of']\ngroup_names = ['a', 'b', 'c']", "config/no-meaning", "no groups"),
+        ("group = 'of'\ngroup_names = ['a', 'b', 'a']", "config/out-of-range", "different names"),
+        ("group = 'of'\ngroup_names = []", "config/out-of-range", "different names"),
+    ] {
+        let error = own(&grouped, more).unwrap_err();
+        assert_eq!(error.id, id, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
     }
 }
 

@@ -11,6 +11,7 @@ use lopa::run::evaluate;
 use lopa::run::trace::{Stop, baseline_name, baseline_of};
 use lopa::run::{Outcome, Setup};
 use lopa_study::seeds::Ended;
+use lopa_study::table::head;
 use rayon::ThreadPool;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -183,24 +184,14 @@ fn baseline(runs: &[Remeasured], columns: &[&str]) -> Vec<Vec<String>> {
 fn table(runs: &[Remeasured], output: &Output) -> String {
     let measured = |name: &&str| runs.iter().any(|run| run.measures.contains_key(*name));
     let measures: Vec<&str> = DECISIVE.into_iter().chain(FURTHER).filter(measured).collect();
-    let heads = measures.iter().map(|name| match *name {
-        "grad_phi_sq" => "|∇Φ|²".to_string(),
-        "phi" => "Φ".to_string(),
-        "own_test_accuracy" => "own classes".to_string(),
-        "holdout_accuracy" => "accuracy, own rows".to_string(),
-        "holdout_r2" => "R², own rows".to_string(),
-        "holdout_rmse" => "RMSE, own rows".to_string(),
-        "holdout_mae" => "MAE, own rows".to_string(),
-        "holdout_concordance" => "concordance, own rows".to_string(),
-        other => other.replace('_', " "),
-    });
-    let head: Vec<String> = ["algorithm", "seed"]
+    let heads = measures.iter().map(|name| head(name));
+    let line: Vec<String> = ["algorithm", "seed"]
         .map(String::from)
         .into_iter()
         .chain(heads)
         .chain(["same".into()])
         .collect();
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let line: Vec<&str> = line.iter().map(String::as_str).collect();
     let row = |run: &Remeasured| {
         let value = |name: &&str| run.measures.get(*name).and_then(Value::as_f64);
         let mut cells = vec![run.algorithm.to_string(), run.seed.to_string()];
@@ -208,5 +199,5 @@ fn table(runs: &[Remeasured], output: &Output) -> String {
         cells.push(if run.agrees { "yes" } else { "no" }.into());
         cells
     };
-    output.table(&head, runs.iter().map(row).chain(baseline(runs, &measures)).collect())
+    output.table(&line, runs.iter().map(row).chain(baseline(runs, &measures)).collect())
 }

@@ -127,7 +127,8 @@ impl Options {
         match self.by {
             By::Group => data.train.groups().map(|groups| groups.names.clone()).ok_or_else(|| {
                 Error::config("config/no-groups", "the data has no groups to weigh").hint(
-                    "name the column as `group` in [data], or write `by = \"class\"` in [problem]",
+                    "name the column as `group` in [data], and its groups as `group_names` where nodes have \
+                     files of their own; or write `by = \"class\"` in [problem]",
                 )
             }),
             By::Class => Ok(match data.target() {
