@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,20 @@ def small_steps(file: dict[str, Any], name: str) -> dict[str, float]:
                 del steps[optional.pop(0)]
             else:
                 raise
+
+
+def interrupted(make: Callable[[int], dict[str, Any]], out: str, **more: Any) -> dict[str, Any]:
+    """Stops a run in the middle, and returns its experiment: the first one that lasts until progress is told."""
+
+    def stop(event: str, values: dict[str, Any]) -> None:
+        if event == "progress":
+            raise KeyboardInterrupt
+
+    for iterations in (600, 6_000, 60_000, 600_000):
+        whole = make(iterations)
+        try:
+            lopa.run(whole, out=f"{out}-before-{iterations}", progress=stop, **more)
+        except KeyboardInterrupt:
+            Path(f"{out}-before-{iterations}").rename(out)
+            return whole
+    raise AssertionError("no run lasted long enough to be stopped")

@@ -11,7 +11,7 @@ from typing import Any
 import lopa
 import numpy as np
 import pytest
-from experiments import blobs
+from experiments import blobs, interrupted
 from experiments import experiment as usual
 
 BOTH = {"alpha": {"over_sqrt": 0.02}, "beta": 0.1, "lambda": 0.05}
@@ -146,21 +146,15 @@ def test_a_run_has_the_same_bits_each_time_and_wherever_it_is_cut(folder: Path, 
 
 @pytest.mark.parametrize("first", ["cpu", "framework"])
 def test_a_run_resumes_on_the_other_device(folder: Path, kit: Any, first: str) -> None:
-    whole = experiment(silos(kit), run={"iterations": 600, "batch": 4, "evaluations": 20}, checkpoint={"iterations": 10})
+    def make(iterations: int) -> dict[str, Any]:
+        run = {"iterations": iterations, "batch": 4, "evaluations": 20}
+        return experiment(silos(kit), run=run, checkpoint={"iterations": 10})
+
+    whole = interrupted(make, "parts", device=first)
     want = lopa.run(whole, out="whole")
-    stopped = False
-
-    def stop(event: str, values: dict[str, Any]) -> None:
-        nonlocal stopped
-        if event == "progress" and not stopped:
-            stopped = True
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        lopa.run(whole, out="parts", device=first, progress=stop)
     other = "framework" if first == "cpu" else "cpu"
     done = lopa.run(whole, out="parts", device=other, progress=False)
-    assert stopped and done.status == "done" and len(list(Path("parts").iterdir())) == 1
+    assert done.status == "done" and len(list(Path("parts").iterdir())) == 1
     apart(want, done, within=1e-9)
 
 

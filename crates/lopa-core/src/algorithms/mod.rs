@@ -243,8 +243,7 @@ pub struct Facts {
     pub second_order: bool,
     /// Whether step sizes that a file leaves out are found during the run.
     pub finds_steps: bool,
-    /// Which step size drives which variable, most upstream first: the order in which a
-    /// divergence is traced.
+    /// Which step size drives which variable.
     pub steps: &'static [(&'static str, &'static str)],
 }
 
