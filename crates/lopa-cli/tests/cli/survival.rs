@@ -53,6 +53,39 @@ name = 'lopa-gt'
 name = 'local'
 ";
 
+/// A clinic that saw hardly any event has no two patients to compare: means are those of the other clinics.
+#[test]
+fn a_clinic_without_comparable_patients_is_left_out_of_the_mean() {
+    let lines = patients(240);
+    let west = |(at, line): (usize, &str)| match line.starts_with("west") && at != 5 {
+        true => format!("{}0\n", &line[..line.len() - 1]),
+        false => format!("{line}\n"),
+    };
+    let head = |line: &str| line.starts_with("clinic");
+    let text: String = lines
+        .lines()
+        .enumerate()
+        .map(|(at, line)| if head(line) { format!("{line}\n") } else { west((at, line)) })
+        .collect();
+    let folder = Folder::with(&[("patients.csv", &text), ("risk.toml", FILE)]);
+    let seeds = "run.seeds=[1, 2, 3, 4]";
+    let args = ["run", "risk.toml", "--set", seeds, "--format", "json"];
+    let runs = folder.lopa(&args).good().json();
+    let mut lacking = 0;
+    for run in runs.as_array().unwrap() {
+        let each = run["nodes"].as_array().unwrap().iter();
+        let own: Vec<f64> = each.filter_map(|node| node["holdout_concordance"].as_f64()).collect();
+        lacking += 3 - own.len();
+        let mean = own.iter().sum::<f64>() / own.len() as f64;
+        assert!((run["holdout_concordance"].as_f64().unwrap() - mean).abs() < 1e-12, "{run}");
+    }
+    assert!(lacking > 0, "{runs}");
+    let run = folder.run_folder().display().to_string();
+    folder.lopa(&["evaluate", &run]).good();
+    folder.lopa(&["report", &run, "-o", "report.html"]).good();
+    folder.lopa(&["compare", &run]).good();
+}
+
 #[test]
 fn risks_are_predicted_and_judged_by_their_order() {
     let folder = Folder::with(&[

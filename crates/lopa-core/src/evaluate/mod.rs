@@ -141,6 +141,11 @@ pub fn consensus(xs: &[Vec<f64>]) -> f64 {
     xs.iter().map(off).sum::<f64>() / xs.len() as f64
 }
 
+/// Whether NaN under this name says that a node has no samples for the measure: its mean is over the other nodes.
+pub fn may_lack(name: &str) -> bool {
+    ["train_", "test_", "own_test_", "holdout_"].iter().any(|start| name.starts_with(start))
+}
+
 /// Turns the nodes' contributions into the measures of a row.
 pub fn summarise(nodes: &[Local]) -> BTreeMap<String, f64> {
     let m = nodes.len() as f64;
@@ -148,7 +153,10 @@ pub fn summarise(nodes: &[Local]) -> BTreeMap<String, f64> {
     let mut values = BTreeMap::new();
     values.insert("consensus".into(), mean_of(&|node| node.distance_sq));
     for (at, (name, _)) in nodes[0].values.iter().enumerate() {
-        values.insert(name.to_string(), mean_of(&|node| node.values[at].1));
+        let all = nodes.iter().map(|node| node.values[at].1);
+        let known = all.filter(|value| !(value.is_nan() && may_lack(name)));
+        let (sum, count) = known.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+        values.insert(name.to_string(), sum / count);
     }
     let solutions: Vec<&Solution> = nodes.iter().filter_map(|node| node.exact.as_ref()).collect();
     if solutions.len() == nodes.len() {

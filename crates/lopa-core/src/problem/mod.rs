@@ -129,7 +129,8 @@ pub trait Bilevel<T: Real>: Send {
     }
 
     /// Named measures of a point on all the node's data: always `loss` (the mean outer loss,
-    /// independent of the loss scale), and accuracies where there are labels.
+    /// independent of the loss scale), and accuracies where there are labels. All nodes have the same names; NaN under a
+    /// name that begins with `train_`, `test_`, `own_test_` or `holdout_` says that the node has no samples for it.
     fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
         let all: Vec<u32> = (0..self.samples_f() as u32).collect();
         vec![("loss".into(), self.f(at, &all))]

@@ -40,6 +40,8 @@ pub struct Local<T> {
     pub target: Target,
     /// What 1 stands for in each scaled target; empty for classes.
     pub units: Vec<f64>,
+    /// Whether there are test samples, and samples held out, at this node or another.
+    pub judged: [bool; 2],
 }
 
 impl<T: Real> Local<T> {
@@ -104,6 +106,7 @@ impl<T: Real> Local<T> {
             holdout: data.train.samples(setting.holdout.get(node).cloned().unwrap_or_default()),
             target: data.target(),
             units: data.scaling.of(node).target.units(),
+            judged: [!data.test.is_empty(), setting.holdout.iter().any(|rows| !rows.is_empty())],
         })
     }
 
@@ -113,7 +116,8 @@ impl<T: Real> Local<T> {
     }
 
     /// The measures of a model, from the scores that it gives to samples: accuracies of classes, errors of
-    /// numbers, concordance of risks.
+    /// numbers, concordance of risks. All nodes have the same ones; NaN is one that this node's samples do not
+    /// define, and infinity one of scores that are not numbers.
     pub fn measures(&self, mut scores: impl FnMut(&Samples<T>) -> Vec<T>) -> Vec<(String, f64)> {
         let mut said = |samples: &Samples<T>| match samples.is_empty() {
             true => Vec::new(),
@@ -127,17 +131,28 @@ impl<T: Real> Local<T> {
         }
     }
 
+    /// Whether measures with this name are there.
+    fn has(&self, name: &str) -> bool {
+        let [test, holdout] = self.judged;
+        (test || !name.contains("test")) && (holdout || !name.starts_with("holdout"))
+    }
+
     /// The concordance of risk scores with times and events, on the same samples as the errors of numbers;
-    /// none where no two samples can be compared.
+    /// NaN where no two samples can be compared.
     fn concordances(&self, scores: [Vec<T>; 3]) -> Vec<(String, f64)> {
         let sets = [("train", &self.train), ("test", &self.test), ("holdout", &self.holdout)];
         let of = |((name, samples), scores): ((&str, &Samples<T>), &Vec<T>)| {
             let seen = |row: &[f64]| Seen { time: row[0], event: row[1] > 0.5 };
             let seen: Vec<Seen> = targets(samples).map(seen).collect();
             let risks: Vec<f64> = scores.iter().map(|&score| score.to_f64()).collect();
-            Some((format!("{name}_concordance"), concordance(&seen, &risks)?))
+            let value = match risks.iter().any(|risk| risk.is_nan()) {
+                true => f64::INFINITY,
+                false => concordance(&seen, &risks).unwrap_or(f64::NAN),
+            };
+            (format!("{name}_concordance"), value)
         };
-        sets.into_iter().zip(&scores).filter_map(of).collect()
+        let there = sets.into_iter().zip(&scores).filter(|((name, _), _)| self.has(name));
+        there.map(of).collect()
     }
 
     /// `train_accuracy`; with a test set `test_accuracy` on all of it and `own_test_accuracy` on the
@@ -167,7 +182,8 @@ impl<T: Real> Local<T> {
             ("own_test_majority", accuracy(&self.test, &always(&self.test), own)),
             ("holdout_majority", accuracy(&self.holdout, &always(&self.holdout), any)),
         ];
-        found.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
+        let there = found.into_iter().filter(|(name, _)| self.has(name));
+        there.map(|(name, value)| (name.to_string(), value.unwrap_or(f64::NAN))).collect()
     }
 
     /// R², RMSE and MAE, in the units of the targets, on the node's own samples of g (`train_…`), on test
@@ -181,14 +197,18 @@ impl<T: Real> Local<T> {
         let mean: Vec<f64> = (0..outputs).map(mean).collect();
         let mut found = Vec::new();
         let sets = [("train", &self.train), ("test", &self.test), ("holdout", &self.holdout)];
-        for ((name, samples), scores) in sets.into_iter().zip(&scores) {
+        let there = sets.into_iter().zip(&scores).filter(|((name, _), _)| self.has(name));
+        for ((name, samples), scores) in there {
             let said: Vec<f64> = scores.iter().map(|&score| score.to_f64()).collect();
             let truth: Vec<f64> = targets(samples).flatten().copied().collect();
             let constant: Vec<f64> = mean.repeat(samples.len());
             let beside = (name != "train").then_some((constant, "_of_mean"));
             for (said, end) in std::iter::once((said, "")).chain(beside) {
                 let errors = Errors::of(&truth, &said, &self.units);
-                for (measure, value) in errors.iter().flat_map(Errors::named) {
+                let none = Errors { r2: f64::NAN, rmse: f64::NAN, mae: f64::NAN };
+                for (measure, value) in errors.unwrap_or(none).named() {
+                    let broken = value.is_nan() && errors.is_some();
+                    let value = if broken { f64::INFINITY } else { value };
                     found.push((format!("{name}_{measure}{end}"), value));
                 }
             }

@@ -294,18 +294,26 @@ impl<'a> Recorder<'a> {
         ours: &[Local],
     ) -> Result<BTreeMap<String, f64>> {
         let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
-        // Each number with whether it is none: a sum over a node that has none is none.
+        let nodes = self.job.setup.experiment.network.nodes as f64;
+        // Each number with 1 if the node has no samples for it, and with more than all nodes together if it is not
+        // finite: the sum is none then.
         let masked = |local: &Local| -> Vec<f64> {
             let numbers = local.to_numbers();
+            let lacks = |at: usize| names.get(at).is_some_and(|name| evaluate::may_lack(name));
+            let flag = |(at, number): (usize, &f64)| match number.is_finite() {
+                true => 0.0,
+                false if number.is_nan() && lacks(at) => 1.0,
+                false => nodes + 1.0,
+            };
             let finite =
                 numbers.iter().map(|&number| if number.is_finite() { number } else { 0.0 });
-            finite.chain(numbers.iter().map(|number| f64::from(!number.is_finite()))).collect()
+            finite.chain(numbers.iter().enumerate().map(flag)).collect()
         };
         let ours: Vec<Vec<f64>> = ours.iter().map(masked).collect();
         let mut sums = cluster.sums(&ours)?;
         let none = sums.split_off(sums.len() / 2);
-        let nodes = self.job.setup.experiment.network.nodes as f64;
-        let mean = |(sum, none): (f64, f64)| if none == 0.0 { sum / nodes } else { f64::NAN };
+        let mean =
+            |(sum, none): (f64, f64)| if none < nodes { sum / (nodes - none) } else { f64::NAN };
         let means: Vec<f64> = sums.into_iter().zip(none).map(mean).collect();
         let solved = means.get(names.len() + 3).copied();
         let local = Local::from_numbers(&names, &means).ok_or_else(unlike)?;

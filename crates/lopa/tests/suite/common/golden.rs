@@ -149,6 +149,7 @@ impl Golden {
             holdout: empty.samples(vec![]),
             target: Target::Classes(2),
             units: Vec::new(),
+            judged: [false; 2],
         };
         let options = toml::from_str::<hyperparameter::Options>("").unwrap();
         Box::new(hyperparameter::Hyperparameter::new(local, &options, None).unwrap())
@@ -169,6 +170,7 @@ impl Golden {
             holdout: empty.samples(vec![]),
             target: Target::Classes(self.json["k"].as_u64().unwrap() as usize),
             units: Vec::new(),
+            judged: [false; 2],
         };
         let text = format!("hidden = [{}]\nridge = {}", self.json["h"], self.json["mu"]);
         let options = toml::from_str::<representation::Options>(&text).unwrap();
