@@ -88,6 +88,7 @@ fn parts(file: &str, json: &Value) -> Vec<Box<dyn Bilevel<f64>>> {
             .samples(vec![]),
         target: Target::Classes(classes),
         units: Vec::new(),
+        judged: [false; 2],
     };
     match json["problem"].as_str().unwrap() {
         "logreg_hyper" => {

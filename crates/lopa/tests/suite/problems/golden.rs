@@ -116,6 +116,7 @@ fn local(inner: (Rows, Vec<u32>), outer: (Rows, Vec<u32>), classes: usize) -> Lo
         holdout: data.samples(Vec::new()),
         target: Target::Classes(classes),
         units: Vec::new(),
+        judged: [false; 2],
     }
 }
 
