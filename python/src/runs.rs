@@ -1,6 +1,5 @@
 //! Run folders, read back.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 use lopa::error::{Error, Result};
@@ -30,10 +29,7 @@ pub fn read_run(py: Python, path: PathBuf) -> PyResult<String> {
             Error::storage("storage/read", error.to_string()).at(&resolved.name)
         })?;
         let results = run.results()?;
-        let mut labels: Vec<&str> = results.iter().map(|outcome| &outcome.algorithm[..]).collect();
-        let mut known = HashSet::new();
-        labels.retain(|label| known.insert(*label));
-        let Table { head, lines } = Table::of(&labels, &results);
+        let Table { head, lines } = Table::of(&results);
         Ok(json!({
             "manifest": run.manifest(),
             "experiment": parsed,

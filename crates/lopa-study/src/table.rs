@@ -10,8 +10,8 @@ use crate::seeds::Seeds;
 use crate::sentences::bytes;
 use crate::statistics::Summary;
 
-/// Columns: name in rows, head, format of mean and spread. Only those that fit a terminal: rows have all.
-const COLUMNS: [(&str, &str, Style); 21] = [
+/// Columns of how well models predict: name in rows, head, format of mean and spread.
+const PREDICTED: [(&str, &str, Style); 11] = [
     ("holdout_accuracy", "accuracy, own rows", Style::Share),
     ("test_accuracy", "test accuracy", Style::Share),
     ("own_test_accuracy", "own classes", Style::Share),
@@ -23,6 +23,10 @@ const COLUMNS: [(&str, &str, Style); 21] = [
     ("test_mae", "test MAE", Style::Spread),
     ("holdout_concordance", "concordance, own rows", Style::Share),
     ("test_concordance", "test concordance", Style::Share),
+];
+
+/// The columns after the problem's own measures. Only those that fit a terminal: rows have all.
+const COMMON: [(&str, &str, Style); 10] = [
     ("loss", "loss", Style::Spread),
     ("grad_phi_sq", "|∇Φ|²", Style::Mean),
     ("consensus", "consensus", Style::Mean),
@@ -37,7 +41,7 @@ const COLUMNS: [(&str, &str, Style); 21] = [
 
 /// The head of a measure's column.
 pub fn head(name: &str) -> String {
-    let known = COLUMNS.iter().find(|(known, _, _)| *known == name);
+    let known = PREDICTED.iter().chain(&COMMON).find(|(known, _, _)| *known == name);
     match known {
         Some((_, head, _)) => head.to_string(),
         None if name == "phi" => "Φ".into(),
@@ -87,18 +91,19 @@ pub struct Table {
 }
 
 impl Table {
-    /// The algorithms with these labels that ran, in this order.
-    pub fn of(labels: &[&str], outcomes: &[Outcome]) -> Table {
-        let groups: Vec<(&str, Seeds<Outcome>)> = labels
-            .iter()
-            .map(|label| (*label, Seeds::of(label, outcomes)))
-            .filter(|(_, seeds)| !seeds.all().is_empty())
-            .collect();
+    /// The algorithms in the order in which they ran first.
+    pub fn of(outcomes: &[Outcome]) -> Table {
+        let mut labels: Vec<&str> = Vec::new();
+        for outcome in outcomes {
+            if !labels.contains(&&outcome.algorithm[..]) {
+                labels.push(&outcome.algorithm);
+            }
+        }
+        let group = |label| (label, Seeds::of(label, outcomes));
+        let groups: Vec<(&str, Seeds<Outcome>)> = labels.into_iter().map(group).collect();
         let own = own_measures(outcomes);
-        let judged = COLUMNS.iter().position(|(name, _, _)| *name == "loss").unwrap_or(0);
         let own = own.iter().map(|name| (name.as_str(), name.as_str(), Style::Spread));
-        let all = COLUMNS[..judged].iter().copied().chain(own);
-        let all = all.chain(COLUMNS[judged..].iter().copied());
+        let all = PREDICTED.into_iter().chain(own).chain(COMMON);
         let measured = |name: &str| groups.iter().any(|(_, seeds)| seeds.last(name).is_some());
         let columns: Vec<_> = all.filter(|(name, _, _)| measured(name)).collect();
         let line = |(label, seeds): &(&str, Seeds<Outcome>)| {

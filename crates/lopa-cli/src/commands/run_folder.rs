@@ -73,7 +73,7 @@ pub fn show(
         let results: Vec<Outcome> = outcomes.iter().map(|run| run.listed(LISTED)).collect();
         output.document(&json!(results));
     } else {
-        output.text(&summary::table(experiment, outcomes, output));
+        output.text(&summary::table(outcomes, output));
     }
     let closing = match signal {
         None => summary::closing(experiment, outcomes, folder.manifest()),

@@ -52,9 +52,8 @@ fn groups<'a>(
 }
 
 /// One line per algorithm, then what predicts without features.
-pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> String {
-    let labels: Vec<&str> = experiment.algorithms.iter().map(|spec| spec.label.as_str()).collect();
-    let Table { head, lines } = Table::of(&labels, outcomes);
+pub fn table(outcomes: &[Outcome], output: &Output) -> String {
+    let Table { head, lines } = Table::of(outcomes);
     output.table(&head.iter().map(String::as_str).collect::<Vec<_>>(), lines)
 }
 

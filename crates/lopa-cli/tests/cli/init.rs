@@ -149,7 +149,7 @@ fn a_column_of_a_few_words_becomes_categories() {
     assert!(reached > 0.76, "{reached}: colours say 5 of 6, the larger class is 2 of 3");
 }
 
-/// Words between columns of numbers are a feature, and cells without a value are no label's.
+/// Between columns of numbers, words are a feature; a column with gaps is not the label.
 #[test]
 fn a_column_of_words_is_the_label_at_either_end_only() {
     let rows = |line: fn(f64, &str) -> String, head: &str| {

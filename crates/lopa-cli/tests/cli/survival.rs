@@ -56,17 +56,11 @@ name = 'local'
 /// A clinic that saw hardly any event has no two patients to compare: means are those of the other clinics.
 #[test]
 fn a_clinic_without_comparable_patients_is_left_out_of_the_mean() {
-    let lines = patients(240);
-    let west = |(at, line): (usize, &str)| match line.starts_with("west") && at != 5 {
+    let line = |(at, line): (usize, &str)| match line.starts_with("west") && at != 5 {
         true => format!("{}0\n", &line[..line.len() - 1]),
         false => format!("{line}\n"),
     };
-    let head = |line: &str| line.starts_with("clinic");
-    let text: String = lines
-        .lines()
-        .enumerate()
-        .map(|(at, line)| if head(line) { format!("{line}\n") } else { west((at, line)) })
-        .collect();
+    let text: String = patients(240).lines().enumerate().map(line).collect();
     let folder = Folder::with(&[("patients.csv", &text), ("risk.toml", FILE)]);
     let seeds = "run.seeds=[1, 2, 3, 4]";
     let args = ["run", "risk.toml", "--set", seeds, "--format", "json"];

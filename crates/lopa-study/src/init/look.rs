@@ -156,7 +156,7 @@ impl Look {
         let is_free = |at: &usize| Some(*at) != group && !dropped.contains(at);
         let all: Vec<usize> = (0..table.width()).filter(is_free).collect();
         let words: Vec<usize> = all.iter().copied().filter(|at| table.is_word(*at)).collect();
-        // Words between columns of numbers are rather a feature, and a label lacks no values.
+        // A column of words between columns of numbers is more likely a feature, and a label has no gaps.
         let sound: Vec<usize> =
             all.iter().copied().filter(|at| table.doubt(*at).is_none()).collect();
         let is_label = |at: &usize, name: Option<usize>| {

@@ -130,12 +130,12 @@ pub fn init(
 ) -> Result<Written> {
     hear(Heard::Doing("reading the data ..."));
     let mut look = Look::at(wish)?;
-    let facts = facts(&mut look, wish, registries, context).map_err(|error| {
+    let facts = facts(&mut look, wish, registries, context).map_err(|mut error| {
         let guessed = wish.label.is_empty() && error.id == "data/bad-label";
-        let hint = error.hint.clone().filter(|_| guessed).map(|hint| {
-            format!("{hint}; that this is the label was a guess: --label names another column")
-        });
-        Error { hint: hint.or(error.hint), ..error }
+        if let Some(hint) = error.hint.as_mut().filter(|_| guessed) {
+            hint.push_str("; this column was only guessed to be the label: --label names another");
+        }
+        error
     })?;
     let mut plan = text::Plan::new(look, facts, wish);
     let mut best: Option<(f64, Written)> = None;

@@ -295,8 +295,8 @@ impl<'a> Recorder<'a> {
     ) -> Result<BTreeMap<String, f64>> {
         let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
         let nodes = self.job.setup.experiment.network.nodes as f64;
-        // Each number with 1 if the node has no samples for it, and with more than all nodes together if it is not
-        // finite: the sum is none then.
+        // After the numbers comes a flag for each: 1 if the node has no samples for it, and more than there are nodes if
+        // it is not finite, because the mean is then not a number.
         let masked = |local: &Local| -> Vec<f64> {
             let numbers = local.to_numbers();
             let lacks = |at: usize| names.get(at).is_some_and(|name| evaluate::may_lack(name));
