@@ -2,10 +2,10 @@
 
 usage: yardstick.py PROBLEM NODES[,NODES…] [FEATURES CLASSES bytes|numbers [UNITS[,UNITS…] BATCH [ACTIVATION [LOSS]]]]
        yardstick.py rows FILE FEATURES CLASSES bytes|numbers [LOSS]
-       yardstick.py draw SEED COUNT
+       yardstick.py draw SEED COUNT PROBLEM
 PROBLEM is `representation` (MNIST's shape) or `hyperparameter` (one class stands for a binary loss). ACTIVATION is sigmoid, tanh
-or relu, LOSS softmax or squared (of as many numbers as there are classes). `rows` writes the samples that such a problem is run on. `draw` prints drawn shapes of `representation`, FEATURES CLASSES KIND UNITS BATCH NODES
-in a line. JAX_SECONDS: how long each measurement takes, if not 3.
+or relu, LOSS softmax or squared (of as many numbers as there are classes). `rows` writes the samples that such a problem is run on. `draw` prints drawn shapes, FEATURES CLASSES KIND UNITS BATCH ACTIVATION NODES
+in a line; `hyperparameter` leaves out UNITS and ACTIVATION. JAX_SECONDS: how long each measurement takes, if not 3.
 """
 
 import os
@@ -19,10 +19,19 @@ if sys.argv[1] == "draw":
     random = np.random.default_rng(int(sys.argv[2]))
     size = lambda low, high: round(float(np.exp(random.uniform(np.log(low), np.log(high)))))
     for _ in range(int(sys.argv[3])):
-        features, classes, units, batch, nodes = size(54, 3072), size(2, 64), size(1, 512), size(16, 1024), size(8, 1000)
-        while nodes > 8 and features * nodes * max(units * 8, batch * 2, units * batch / 64) > 1 << 30:
+        features, classes, units, batch, nodes = size(54, 3072), size(2, 64), [size(1, 512)], size(16, 1024), size(8, 1000)
+        kind = random.choice(["bytes", "numbers"])
+        linear = sys.argv[4] == "hyperparameter"
+        if linear:
+            classes, units = classes if random.random() < 0.75 else 1, [classes]
+        elif random.random() < 0.5:
+            units.append(size(1, 512))
+        while nodes > 8 and features * nodes * max(units[0] * 8, batch * 2, units[0] * batch / 64) > 1 << 30:
             nodes = max(8, nodes // 2)
-        print(features, classes, random.choice(["bytes", "numbers"]), units, batch, nodes)
+        if linear:
+            print(features, classes, kind, batch, nodes)
+        else:
+            print(features, classes, kind, ",".join(map(str, units)), batch, random.choice(["sigmoid", "tanh", "relu"]), nodes)
     sys.exit()
 
 import jax
@@ -32,7 +41,9 @@ UNITS, BATCH = ([int(units) for units in sys.argv[6].split(",")], int(sys.argv[7
 ACTIVATE = {"sigmoid": jax.nn.sigmoid, "tanh": jnp.tanh, "relu": jax.nn.relu}[(sys.argv[8:] or ["sigmoid"])[0]]
 LOSS = (sys.argv[6 if sys.argv[1] == "rows" else 9 :] or ["softmax"])[0]
 RIDGE = 0.52
-ALPHA, BETA, LAMBDA, GAMMA, TAU = 0.02, 0.1, 0.1, 0.4, 0.4
+# With ReLU, steps for which it does not diverge.
+ALPHA, BETA, LAMBDA = (0.005, 0.01, 0.01) if sys.argv[8:9] == ["relu"] else (0.02, 0.1, 0.1)
+GAMMA, TAU = 0.4, 0.4
 STEPS = 20  # iterations in a call
 
 
@@ -132,5 +143,5 @@ for m in map(int, sys.argv[2].split(",")):
             state = jax.block_until_ready(some(state, jax.random.key(calls)))
             best = min(best, time.perf_counter() - began)
             calls += 1
-        assert jnp.isfinite(state[0]).all()
-        print(f"JAX {jax.__version__}, {precision}, {problem} {' '.join(shape)}, {m} nodes: {STEPS / best:.1f} it/s (best of {calls})", flush=True)
+        diverged = "" if jnp.isfinite(state[0]).all() else ", and diverged"
+        print(f"JAX {jax.__version__}, {precision}, {problem} {' '.join(shape)}, {m} nodes: {STEPS / best:.1f} it/s (best of {calls}){diverged}", flush=True)

@@ -22,11 +22,12 @@ template <class T> struct Job : Common<T> {
     const T *below;            // activations of the layer below
     T *pulled;                 // errors of the layer below
     u8 *heads;                 // see layers.cu: theta and v
+    T *adds;                   // what a sample adds to its entry of s
     const struct Layer *layers;
-    u32 *tops;                 // `many` of each node
+    u32 *tops;                 // `many` of each node: the first two are the largest |entry| of theta and v, in turn
     const u32 *group, *groups; // the group of each row of theta; where each group starts
     T unit, ridge, delta;
-    u32 loss, per, bias, offset, many, hidden_layers; // offset: with PER_SAMPLE, the entry of x of the first sample
+    u32 loss, per, bias, offset, many, hidden_layers, pieces, head_row, head_behind; // offset: with PER_SAMPLE, the entry of x of the first sample
 };
 
 // Shared memory that a kernel was given when it was launched.

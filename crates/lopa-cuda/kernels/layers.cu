@@ -1,13 +1,15 @@
-// One iteration of every node of `representation` in f32 on the tensor cores of any card from sm_80 on: any number of hidden
-// layers, biases or none, any activation, any loss.
+// One iteration of every node of `representation`, `hyperparameter` and `hyper-cleaning` in f32 on the tensor cores of any card from
+// sm_80 on: any number of hidden layers, none in a linear model, biases or none, any activation, any loss.
 //
 //   move, draw, update, find, tick, carry, sizes    as in lopa.cu
+//   tops       the largest entries of theta and v, where several blocks split them and `move` has not seen them
 //   halves     splits theta, v and x
 //   forward    inputs of a layer times its weights: activations
-//   head       the last of them times theta and v: scores, and from these the slopes of the losses
-//   outer      activations, transposed, times slopes: d and h
+//   head       the last of them, or features, times theta and v: scores, and from these the slopes of the losses
+//   outer      activations or features, transposed, times slopes: d and h
 //   errors     slopes times theta and v, or errors of the layer above times its weights, both times the activation's slope
 //   backward   inputs of a layer, transposed, times its errors: s
+//   crossed, cleaned    s of a linear model
 //
 // Tensor cores multiply halves (11 bits) and add in f32. The numbers of a matrix are scaled by a power of two to at most 2^14 per
 // node, then split into a high and a low half, 22 bits together. High times high, high times low and low times high are three
@@ -25,6 +27,7 @@
 // `make` compiles this file into layers.ptx.zst and, for Hopper cards, into hopper.ptx.zst. On those, four warps multiply together
 // (warpgroups.cuh), and tiles can be wider.
 
+#include "crossed.cuh"
 #include "instructions.cuh"
 #include "losses.cuh"
 #include "move.cuh"
@@ -44,7 +47,7 @@ template <int N> __device__ __forceinline__ void multiplied() {}
 
 // Words per node: the largest |entry| of a matrix (TOP, as the bits of a number), and the power of two it was scaled by (BY).
 // `draw` clears all `many` of them. Those of the layers begin at LAYERS; src/layers/mod.rs has the same places.
-enum { HEAD_TOP, HEAD_BY, TARGET_TOP, SLOPE_TOP, SLOPE_BY, LAYERS };
+enum { TURN_TOP, HEAD_TOP = 2, HEAD_BY, TARGET_TOP, SLOPE_TOP, SLOPE_BY, LAYERS };
 
 // A product for all nodes, in up to three parts with factors and results of their own; src/layers/product.rs has the same fields
 // in the same order. Lengths are in bytes.
@@ -61,16 +64,22 @@ struct Product {
     const u32 *target_top;
     const u32 *left_top, *right_top; // where `to_by` follows from them: the largest of factors; none: `left_most`
     u32 *to_top;              // where that of results is wanted
+    const float *x[2];        // of a linear model, where strengths or weights depend on it
+    const u32 *group;
+    float *adds;              // what a sample adds to its entry of s
+    float *sums;              // of each node and part, where the head has several
     const u32 *awake;
     usize right_node, to_node, with_node; // from one node to the next
     usize right_first[3];     // where the second factor of a part begins
-    u32 parts, down, across, deep[3]; // results; terms of a sum
+    u32 parts, down, across, deep[3]; // results; terms of a sum; of the head: terms, and those of a part
     u32 each, first[3];       // rows of a node in `left` (or in `picks`), and the first that is used
-    u32 left_row, right_row, to_row, with_row; // from one row to the next
+    u32 left_row, right_row, to_row, with_row, sums_row; // from one row to the next, the last in numbers
+    u32 right_behind, to_behind;               // from a high half to the low one; not of results other than slopes
     u32 even;                 // numbers of results are at multiples of sixteen bytes in fours
     u32 stages;               // how many fit into shared memory: 3, 4 or 6
     u32 start[5], loss;
     u32 activation, bias, many; // bias: the row of the second factor after the last is added
+    u32 per, n, offset;       // as in `Job`
     float unit, ridge;        // what sums of bytes are multiplied by
     float left_is, right_is, left_most, delta;
 };
@@ -89,6 +98,7 @@ __device__ __forceinline__ float top_of(const u32 *top, usize at) { return __uin
 // Terms per stage: 32 with two halves each, or 64 with one.
 __device__ __forceinline__ u32 depth() { return both_halves() ? 32 : 64; }
 // Where the high half of a column is in a row, and how far behind it the low one is.
+// Rows of at most 32 columns that are second factors only may be narrower: their low halves are nearer.
 enum { BEHIND = 64 };
 __device__ __forceinline__ u32 place_of(u32 column) { return both_halves() ? column / 32 * 128 + column % 32 * 2 : column * 2; }
 // Bytes of a row.
@@ -107,24 +117,24 @@ __device__ __forceinline__ Eight eight(const u8 *from, float by) {
     }
     return o;
 }
-__device__ __forceinline__ void keep(u8 *to, const Eight &from, float by) {
+__device__ __forceinline__ void keep(u8 *to, const Eight &from, float by, u32 behind = BEHIND) {
     u32 h[4], l[4];
 #pragma unroll
     for (int e = 0; e < 4; e++) split(from.at[2 * e] * by, from.at[2 * e + 1] * by, h[e], l[e]);
     *(uint4 *)to = make_uint4(h[0], h[1], h[2], h[3]);
-    if (both_halves()) *(uint4 *)(to + BEHIND) = make_uint4(l[0], l[1], l[2], l[3]);
+    if (both_halves()) *(uint4 *)(to + behind) = make_uint4(l[0], l[1], l[2], l[3]);
 }
-__device__ __forceinline__ void keep(u8 *to, float from, float by) {
+__device__ __forceinline__ void keep(u8 *to, float from, float by, u32 behind = BEHIND) {
     const __half high = __float2half_rn(from * by);
     *(__half *)to = high;
-    if (both_halves()) *(__half *)(to + BEHIND) = __float2half_rn(from * by - __half2float(high));
+    if (both_halves()) *(__half *)(to + behind) = __float2half_rn(from * by - __half2float(high));
 }
 // Two neighbours.
-__device__ __forceinline__ void keep(u8 *to, float a, float b, float by) {
+__device__ __forceinline__ void keep(u8 *to, float a, float b, float by, u32 behind) {
     u32 high, low;
     split(a * by, b * by, high, low);
     *(u32 *)to = high;
-    if (both_halves()) *(u32 *)(to + BEHIND) = low;
+    if (both_halves()) *(u32 *)(to + behind) = low;
 }
 __device__ __forceinline__ u32 bits_of(float value) { return __float_as_uint(fabsf(value)); }
 
@@ -171,11 +181,11 @@ template <int END_, bool BYTES_, int WARPS_, int WIDTH_> struct Tile {
 
 // Scores of 32 rows, and those along v, become what d, h and errors sum up: for xi1 and sigma2 the slopes, for sigma1 minus the
 // slopes, for xi2 the curvature along v, for xi3 minus both. Four lanes share a row, each with every fourth class.
-template <class C> __device__ __forceinline__ void losses(const Product &job, u32 i, u32 row0, const float *sums) {
+template <class C> __device__ __forceinline__ void losses(const Product &job, u32 i, u32 row0, const float *sums, u32 now) {
     const u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, classes = job.across / 2;
     const usize of_node = usize(i) * job.many;
     // Bounds of scores, then of slopes and curvatures.
-    const float bound = float(job.deep[0]) * (job.left_top ? top_of(job.left_top, of_node) : job.left_most) * top_of(job.right_top, of_node);
+    const float bound = (job.left_top ? float(job.deep[0]) * top_of(job.left_top, of_node) : job.left_most) * top_of(job.right_top, of_node);
     const float most = job.loss == SQUARED ? bound + top_of(job.target_top, of_node) : job.loss == HUBER ? job.delta : 1.0f;
     float weights[5], heaviest = 0.0f;
 #pragma unroll
@@ -189,7 +199,7 @@ template <class C> __device__ __forceinline__ void losses(const Product &job, u3
     // Samples and labels of all rows are read before any is used: one wait instead of four.
     u32 picks[4], labels[4];
 #pragma unroll
-    for (int e = 0; e < 4; e++) picks[e] = row0 + 8 * e + g < job.down ? __ldg(job.samples + usize(i) * job.down + row0 + 8 * e + g) : 0;
+    for (int e = 0; e < 4; e++) picks[e] = row0 + 8 * e + g < job.down ? __ldg(job.samples + usize(i) * job.each + row0 + 8 * e + g) : 0;
 #pragma unroll
     for (int e = 0; e < 4; e++) labels[e] = row0 + 8 * e + g < job.down && job.loss <= LOGISTIC ? __ldg(job.labels + picks[e]) : 0;
     auto one_of = [](const u32 (&all)[4], int e) { return e == 0 ? all[0] : e == 1 ? all[1] : e == 2 ? all[2] : all[3]; };
@@ -205,6 +215,11 @@ template <class C> __device__ __forceinline__ void losses(const Product &job, u3
         for (u32 b = 1; b < 5; b++)
             if (row >= job.start[b]) batch = b, weight = weights[b];
         const u32 pick = one_of(picks, e), label = one_of(labels, e);
+        const float *const x = job.x[now] + usize(i) * job.n + job.offset;
+        if (job.x[now] && there && (batch <= OF_XI2 || batch == OF_XI3)) {
+            const float part = sigmoid(x[pick]);
+            weight *= batch == OF_XI3 ? part * sigmoid(-x[pick]) : part;
+        }
         float z[C::TILES], a[C::TILES], q[C::TILES], curved[C::TILES];
         auto in = [&](int n) { return 4 * n + t < classes; };
 #pragma unroll
@@ -242,6 +257,14 @@ template <class C> __device__ __forceinline__ void losses(const Product &job, u3
                     curved[n] = a[n] * (far ? 0.0f : weight);
                 }
             }
+        if (job.adds && batch == OF_XI3) {
+            float dot = 0.0f;
+#pragma unroll
+            for (int n = 0; n < C::TILES; n++) dot = in(n) ? fmaf(q[n], a[n], dot) : dot;
+            dot = quad_sum(dot);
+            if (there && t == 0) job.adds[usize(i) * job.each + row] = -dot;
+        }
+        if (job.adds && batch >= OF_SIGMA2) continue;
         u8 *const into = to + usize(row) * job.to_row;
 #pragma unroll
         for (int n = 0; n < C::TILES; n++) {
@@ -249,21 +272,23 @@ template <class C> __device__ __forceinline__ void losses(const Product &job, u3
             const u32 c = 4 * n + t;
             top = max(top, max(bits_of(q[n]), bits_of(curved[n])));
             const float first = batch == OF_XI2 ? curved[n] : batch == OF_XI3 ? -curved[n] : batch == OF_SIGMA1 ? -q[n] : q[n];
-            if (batch <= OF_SIGMA1) keep(into + place_of(c), first, by);
-            else keep(into + place_of(2 * c), first, batch == OF_XI3 ? -q[n] : 0.0f, by);
+            if (batch <= OF_SIGMA1) keep(into + place_of(c), first, by, job.to_behind);
+            else keep(into + place_of(2 * c), first, batch == OF_XI3 ? -q[n] : 0.0f, by, job.to_behind);
         }
     }
     top = __reduce_max_sync(~0u, top);
     if (lane == 0) atomicMax(job.to_top + of_node, top);
 }
 
-template <class C> __device__ __forceinline__ void product(const Product &job) {
+template <class C> __device__ __forceinline__ void product(const Product &job, u32 at) {
     constexpr bool BYTES = C::BYTES, DOWN = C::DOWN, TURNED = C::TURNED;
     const u32 down = (job.down + C::ROWS - 1) / C::ROWS, across = (job.across + C::WIDTH - 1) / C::WIDTH, tiles = down * across;
-    const u32 part = blockIdx.x / tiles % job.parts, i = blockIdx.x / tiles / job.parts;
+    // Parts of the head are parts of a sum.
+    const u32 of_sum = blockIdx.x / tiles % job.parts, part = C::END == LOSES ? 0 : of_sum, i = blockIdx.x / tiles / job.parts;
+    const u32 skipped = C::END == LOSES ? of_sum * job.deep[1] : 0;
     if (job.awake && !(job.awake[i] & 1)) return;
     const u32 row0 = blockIdx.x % tiles % down * C::ROWS, column0 = blockIdx.x % tiles / down * C::WIDTH;
-    const u32 tid = threadIdx.x, lane = tid % 32, g = lane / 4, t = lane % 4, deep = job.deep[part];
+    const u32 tid = threadIdx.x, lane = tid % 32, g = lane / 4, t = lane % 4, deep = C::END == LOSES ? min(job.deep[0] - skipped, job.deep[1]) : job.deep[part];
     const u32 row_w = tid / 32 * C::OWN_ROWS; // the first of this warp
     const u32 base = shared(room);
     const bool both = both_halves();
@@ -293,12 +318,13 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
     } else {
 #pragma unroll
         for (int j = 0; j < C::MOST; j++)
-            if (mine(j)) rows[j] = job.left + usize(number(row0 + own + j * step, job.down)) * job.left_row + piece * 16;
+            if (mine(j)) rows[j] = job.left + usize(number(row0 + own + j * step, job.down)) * job.left_row + piece * 16 + skipped * (BYTES ? 1 : both ? 4 : 2);
     }
     // And these pieces of `right`: of column or term `l`, from number `p` of a slab on.
     const u8 *right = job.right + usize(i) * job.right_node + job.right_first[part];
     const u8 *const bias = right + usize(deep) * job.right_row;
     if (TURNED) right += usize(column0) * job.right_row;
+    right += usize(skipped) * job.right_row;
     u32 from[C::EACH], into[C::EACH], line[C::EACH];
     bool wanted[C::EACH];
 #pragma unroll
@@ -321,7 +347,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
         }
         into[j] += C::A;
         const u32 later = both ? 0 : 32 * slab; // terms
-        from[j] = TURNED ? l * job.right_row + slab * 64 + p * 2 : (l + later) * job.right_row + place_of(column0 + p) + (both ? slab * BEHIND : 0);
+        from[j] = TURNED ? l * job.right_row + slab * 64 + p * 2 : (l + later) * job.right_row + place_of(column0 + p) + (both ? slab * job.right_behind : 0);
         // The first term of the piece, which is copied while it is below `left_terms`; or no term at all.
         if (TURNED) line[j] = column0 + l < job.across ? later + p : ~0u;
         else line[j] = column0 + p < job.across ? later + l : ~0u;
@@ -336,7 +362,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
                 const u32 to = slot + (own + j * step) * pitch + piece * 16;
                 if constexpr (DOWN) copy16(to, rows[0] + usize(next[j]) * job.left_row, own + j * step < left_terms && side < job.left_row ? 16 : 0, true);
                 else {
-                    copy16(to, rows[j], BYTES && k * depth + piece * 16 >= job.left_row ? 0 : 16, true);
+                    copy16(to, rows[j], BYTES && skipped + k * depth + piece * 16 >= job.left_row ? 0 : 16, true);
                     rows[j] += bytes;
                 }
             }
@@ -494,7 +520,8 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
     // Each warp turns its sums into results.
     const float left_by = job.left_by ? job.left_by[of_node] : job.left_is, right_by = job.right_by ? job.right_by[of_node] : job.right_is;
     float *const sums = (float *)room + row_w * C::APART;
-    const float by = 1.0f / (left_by * right_by); // a power of two
+    // A power of two, times the unit of bytes whose scores are wanted.
+    const float by = (C::BYTES && C::END == LOSES ? job.unit : 1.0f) / (left_by * right_by);
 #pragma unroll
     for (int e = 0; e < 2 * C::SIXTEENS; e++)
 #pragma unroll
@@ -503,7 +530,16 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
             *(float2 *)(sums + r * C::APART + 8 * n + 2 * t) = make_float2(sum[e / 2][n][e % 2 * 2] * by, sum[e / 2][n][e % 2 * 2 + 1] * by);
         }
     if constexpr (C::END == LOSES) {
-        losses<C>(job, i, row0 + row_w, sums);
+        if (job.parts > 1) {
+            __syncwarp();
+            float *const to = job.sums + (usize(i) * job.parts + of_sum) * job.down * job.sums_row;
+            for (u32 at = lane; at < C::OWN_ROWS * C::WIDTH / 4; at += 32) {
+                const u32 r = at / (C::WIDTH / 4), c = at % (C::WIDTH / 4) * 4, row = row0 + row_w + r;
+                if (row < job.down && c < job.sums_row) *(float4 *)(to + usize(row) * job.sums_row + c) = *(const float4 *)(sums + r * C::APART + c);
+            }
+            return;
+        }
+        losses<C>(job, i, row0 + row_w, sums, at % 2);
         return;
     }
     __syncwarp();
@@ -554,37 +590,74 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
         if (!TURNED && job.across % 8 == 0 && column0 + C::WIDTH >= job.across && tid < C::ROWS && row0 + tid < job.down)
             keep(to + usize(row0 + tid) * job.to_row + place_of(job.across), 1.0f, to_by);
     } else {
+        const float *const x = C::END == REGULARISES && job.x[at % 2] ? job.x[at % 2] + usize(i) * job.n : nullptr;
+        auto twice = [](float a) { return a + a; };
+        // The strength of this lane's row, behind its results.
+        if (C::END == REGULARISES && lane < C::OWN_ROWS) {
+            const u32 row = min(row0 + row_w + lane, job.down - 1);
+            sums[lane * C::APART + C::WIDTH] = x && job.per != PER_COLUMN ? twice(exponential(x[job.per == PER_GROUP ? job.group[row] : row])) : job.ridge;
+        }
+        __syncwarp();
+        auto result = [&](u32 r, u32 c, float sum) {
+            const u32 row = row0 + row_w + r, column = column0 + c;
+            if (C::END == SCALES) return sum * (job.bias && row + 1 == job.down ? 1.0f : job.unit);
+            const float ridge = x && job.per == PER_COLUMN ? twice(exponential(x[column])) : sums[r * C::APART + C::WIDTH];
+            return fmaf(ridge, ((const float *)(with + usize(row) * job.with_row))[column], BYTES ? sum * job.unit : sum);
+        };
+        auto into = [&](u32 r, u32 c) { return (float *)(to + usize(row0 + row_w + r) * job.to_row) + column0 + c; };
+        const u32 rows = row0 + row_w < job.down ? min(u32(C::OWN_ROWS), job.down - row0 - row_w) : 0;
+        const u32 wide = min(u32(C::WIDTH), job.across - column0);
+        if (job.even) {
 #pragma unroll 2
-        for (int j = 0; j < C::TILES * C::SIXTEENS; j++) {
-            const u32 at = lane + j * 32, r = at / (2 * C::TILES), c = at % (2 * C::TILES) * 4, row = row0 + row_w + r, column = column0 + c;
-            if (row >= job.down || column >= job.across) continue;
-            const u32 many = min(4u, job.across - column);
-            const float4 four = *(const float4 *)(sums + r * C::APART + c);
-            float all[4] = {four.x, four.y, four.z, four.w};
-            float *const into = (float *)(to + usize(row) * job.to_row) + column;
-            if (C::END == SCALES) {
-                const float unit = job.bias && row + 1 == job.down ? 1.0f : job.unit;
-#pragma unroll
-                for (int e = 0; e < 4; e++) all[e] *= unit;
+            for (u32 at = lane; at < rows * (C::WIDTH / 4); at += 32) {
+                const u32 r = at / (C::WIDTH / 4), c = at % (C::WIDTH / 4) * 4;
+                if (c >= wide) continue;
+                const float4 four = *(const float4 *)(sums + r * C::APART + c);
+                *(float4 *)into(r, c) = make_float4(result(r, c, four.x), result(r, c + 1, four.y), result(r, c + 2, four.z), result(r, c + 3, four.w));
             }
-            if (C::END == REGULARISES) {
-                const float *const of = (const float *)(with + usize(row) * job.with_row) + column;
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    if (e < many) all[e] = fmaf(job.ridge, of[e], all[e]);
+        } else {
+            // Neighbouring lanes write neighbours.
+#pragma unroll 4
+            for (u32 at = lane; at < rows * wide; at += 32) {
+                const u32 r = at / wide, c = at % wide;
+                *into(r, c) = result(r, c, sums[r * C::APART + c]);
             }
-            if (job.even && many == 4) *(float4 *)into = make_float4(all[0], all[1], all[2], all[3]);
-            else
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    if (e < many) into[e] = all[e];
         }
     }
 }
 
+// Adds the parts of sums, which become slopes of the losses.
+template <int WIDTH> __device__ __forceinline__ void slopes_of_parts(const Product &job, u32 now) {
+    typedef Tile<LOSES, false, 4, WIDTH> C;
+    wait_for_last();
+    const u32 tiles = (job.down + C::ROWS - 1) / C::ROWS, i = blockIdx.x / tiles, lane = threadIdx.x % 32;
+    if (job.awake && !(job.awake[i] & 1)) return;
+    const u32 row_w = threadIdx.x / 32 * C::OWN_ROWS, row0 = blockIdx.x % tiles * C::ROWS + row_w;
+    float *const sums = (float *)room + row_w * C::APART;
+    const float *const from = job.sums + usize(i) * job.parts * job.down * job.sums_row;
+#pragma unroll 2
+    for (u32 at = lane; at < C::OWN_ROWS * WIDTH / 4; at += 32) {
+        const u32 r = at / (WIDTH / 4), c = at % (WIDTH / 4) * 4, row = row0 + r;
+        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (row < job.down && c < job.sums_row)
+#pragma unroll 4
+            for (u32 k = 0; k < job.parts; k++) {
+                const float4 one = *(const float4 *)(from + (usize(k) * job.down + row) * job.sums_row + c);
+                sum = make_float4(sum.x + one.x, sum.y + one.y, sum.z + one.z, sum.w + one.w);
+            }
+        *(float4 *)(sums + r * C::APART + c) = sum;
+    }
+    __syncwarp();
+    losses<C>(job, i, row0, sums, now);
+}
+
+#define PARTS(width) \
+    extern "C" __global__ void __launch_bounds__(128) slopes_##width##_f32(const __grid_constant__ Product job, u32 at) { slopes_of_parts<width>(job, at % 2); }
+PARTS(16) PARTS(32) PARTS(64) PARTS(128)
+
 #define PRODUCT(name, end, bytes, warps, width) \
     extern "C" __global__ void __launch_bounds__(32 * warps, Tile<end, bytes, warps, width>::BLOCKS) \
-    name##_##warps##_##width##_f32(const __grid_constant__ Product job, u32) { product<Tile<end, bytes, warps, width>>(job); }
+    name##_##warps##_##width##_f32(const __grid_constant__ Product job, u32 at) { product<Tile<end, bytes, warps, width>>(job, at); }
 #define SMALL(name, end, bytes, warps) PRODUCT(name, end, bytes, warps, 16) PRODUCT(name, end, bytes, warps, 32) PRODUCT(name, end, bytes, warps, 64)
 #define PRODUCTS(name, end, bytes) \
     SMALL(name, end, bytes, 2) SMALL(name, end, bytes, 4) PRODUCT(name, end, bytes, 4, 104) LARGE(name, end, bytes)
@@ -598,8 +671,13 @@ template <class C> __device__ __forceinline__ void product(const Product &job) {
 #endif
 PRODUCTS(forward_bytes, ACTIVATES, true)
 PRODUCTS(forward, ACTIVATES, false)
-SMALL(head, LOSES, false, 2) SMALL(head, LOSES, false, 4) PRODUCT(head, LOSES, false, 2, 128) PRODUCT(head, LOSES, false, 4, 128)
-SMALL(outer, REGULARISES, false, 2) SMALL(outer, REGULARISES, false, 4)
+#define HEADS(name, bytes) \
+    SMALL(name, LOSES, bytes, 2) SMALL(name, LOSES, bytes, 4) PRODUCT(name, LOSES, bytes, 2, 128) PRODUCT(name, LOSES, bytes, 4, 128)
+#define OUTERS(name, bytes) SMALL(name, REGULARISES, bytes, 2) SMALL(name, REGULARISES, bytes, 4)
+HEADS(head_bytes, true)
+HEADS(head, false)
+OUTERS(outer_bytes, true)
+OUTERS(outer, false)
 PRODUCTS(errors, SLOPES, false)
 PRODUCTS(backward_bytes, SCALES, true)
 PRODUCTS(backward, SCALES, false)
@@ -613,28 +691,64 @@ struct Layer {
     u32 rows, units, offset, blocks; // offset: in x; blocks: of a node
 };
 
-// A block for node i splits theta and v, and finds their largest entry and that of the targets.
 enum { SPLITTERS = 256, TURNS = 4 };
-__device__ __forceinline__ void heads(const Job<float> &job, u32 i) {
-    const u32 classes = job.classes;
-    __shared__ u32 all[2];
-    if (threadIdx.x < 2) all[threadIdx.x] = 0;
+
+// The largest |entry| of theta and v of node i, which have one block.
+__device__ __forceinline__ u32 top_of(const Job<float> &job, u32 i) {
+    __shared__ u32 all;
+    if (threadIdx.x == 0) all = 0;
     __syncthreads();
-    const float *const theta = job.theta + usize(i) * job.p, *const v = job.v + usize(i) * job.p;
-    u32 top = 0, target = 0;
-    for (u32 j = threadIdx.x; j < job.p; j += SPLITTERS) top = max(top, max(bits_of(theta[j]), bits_of(v[j])));
-    if (job.loss == SQUARED)
-        for (u32 j = threadIdx.x; j < job.drawn * classes; j += SPLITTERS)
-            target = max(target, bits_of(job.targets[usize(job.picks[usize(i) * job.drawn + j / classes]) * classes + j % classes]));
-    top = __reduce_max_sync(~0u, top), target = __reduce_max_sync(~0u, target);
-    if (threadIdx.x % 32 == 0) atomicMax(all, top), atomicMax(all + 1, target);
+    u32 top = 0;
+    for (usize j = usize(i) * job.p + threadIdx.x; j < usize(i + 1) * job.p; j += SPLITTERS) top = max(top, max(bits_of(job.theta[j]), bits_of(job.v[j])));
+    top = __reduce_max_sync(~0u, top);
+    if (threadIdx.x % 32 == 0) atomicMax(&all, top);
     __syncthreads();
-    const float by = scale(__uint_as_float(all[0]));
+    return all;
+}
+
+// How many lanes split a row of theta and v; each takes four classes.
+__device__ __forceinline__ u32 lanes_of(u32 classes) {
+    u32 lanes = 1;
+    while (4 * lanes < classes) lanes *= 2;
+    return lanes;
+}
+
+// A block splits some rows of theta and v of node i, and looks for the largest target. Where x of a linear model has an entry for each
+// feature, it also computes s.
+__device__ __forceinline__ void heads(const Job<float> &job, u32 i, u32 piece, u32 now) {
+    const u32 classes = job.classes, lanes = lanes_of(classes), each = SPLITTERS / lanes, c = threadIdx.x % lanes * 4;
     u32 *const known = job.tops + usize(i) * job.many;
-    if (threadIdx.x == 0) known[HEAD_TOP] = all[0], known[HEAD_BY] = __float_as_uint(by), known[TARGET_TOP] = all[1];
-    u8 *const to = job.heads + usize(i) * (job.p / classes) * row_of(2 * classes);
-    for (u32 j = threadIdx.x; j < job.p; j += SPLITTERS)
-        keep(to + usize(j / classes) * row_of(2 * classes) + place_of(2 * (j % classes)), theta[j], v[j], by);
+    const u32 top = job.pieces == 1 ? top_of(job, i) : known[TURN_TOP + now];
+    const float by = scale(__uint_as_float(top));
+    if (piece == 0 && threadIdx.x == 0) known[HEAD_TOP] = top, known[HEAD_BY] = __float_as_uint(by);
+    if (job.loss == SQUARED) {
+        u32 target = 0;
+        for (u32 j = piece * SPLITTERS + threadIdx.x; j < job.drawn * classes; j += job.pieces * SPLITTERS)
+            target = max(target, bits_of(job.targets[usize(job.picks[usize(i) * job.drawn + j / classes]) * classes + j % classes]));
+        target = __reduce_max_sync(~0u, target);
+        if (threadIdx.x % 32 == 0) atomicMax(known + TARGET_TOP, target);
+    }
+    const float *const theta = job.theta + usize(i) * job.p + c, *const v = job.v + usize(i) * job.p + c;
+    const u32 rows = job.p / classes, end = job.pieces == 1 ? rows : min(rows, (piece + 1) * TURNS * each);
+    const bool with_s = job.hidden_layers == 0 && job.per == PER_ROW && !job.awake;
+    u8 *const to = job.heads + usize(i) * rows * job.head_row + place_of(2 * c);
+#pragma unroll 2
+    for (u32 first = piece * TURNS * each; first < end; first += each) {
+        const u32 row = first + threadIdx.x / lanes;
+        Eight both = {};
+        float sum = 0.0f;
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (row < end && c + e < classes) both.at[2 * e] = theta[row * classes + e], both.at[2 * e + 1] = v[row * classes + e];
+        if (row < end && c < classes) keep(to + usize(row) * job.head_row, both, by, job.head_behind);
+        if (!with_s) continue;
+#pragma unroll
+        for (int e = 0; e < 4; e++) sum = fmaf(both.at[2 * e], both.at[2 * e + 1], sum);
+        for (u32 lane = lanes / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
+        if (row >= end || c) continue;
+        const float half = exponential(job.x[now][usize(i) * job.n + row]);
+        job.s[usize(i) * job.n + row] = -(half + half) * sum;
+    }
 }
 
 // A block splits some rows of a layer of x; a thread takes eight columns of a row at a time.
@@ -669,15 +783,28 @@ __device__ __forceinline__ void weights(const Job<float> &job, u32 i, const Laye
     if (threadIdx.x % 32 == 0) atomicMax(layer.top + usize(i) * job.many, top);
 }
 
-// The first blocks split theta and v, one block per node; the rest split x.
+extern "C" __global__ void __launch_bounds__(SPLITTERS) tops_f32(const __grid_constant__ Job<float> job, u32 at) {
+    wait_for_last();
+    const u32 each = SPLITTERS * SOME, pieces = (job.p + each - 1) / each, i = blockIdx.x / pieces;
+    float top = 0.0f;
+#pragma unroll
+    for (int e = 0; e < SOME; e++) {
+        const u32 j = blockIdx.x % pieces * each + e * SPLITTERS + threadIdx.x;
+        if (j < job.p) top = fmaxf(top, size_of(Both<float>{job.theta[usize(i) * job.p + j], job.v[usize(i) * job.p + j]}));
+    }
+    note(job, TURN_TOP + at % 2, i, top);
+}
+
+// The first blocks split theta and v, the rest x.
 extern "C" __global__ void __launch_bounds__(SPLITTERS) halves_f32(const __grid_constant__ Job<float> job, u32 at) {
     wait_for_last();
     u32 block = blockIdx.x;
-    if (block < job.m) {
-        if (!asleep(job, block)) heads(job, block);
+    if (block < job.m * job.pieces) {
+        const u32 i = block / job.pieces;
+        if (!asleep(job, i)) heads(job, i, block % job.pieces, at % 2);
         return;
     }
-    block -= job.m;
+    block -= job.m * job.pieces;
     u32 all = 0;
     for (u32 l = 0; l < job.hidden_layers; l++) all += job.layers[l].blocks;
     const u32 i = block / all;
@@ -694,6 +821,9 @@ extern "C" __global__ void __launch_bounds__(SPLITTERS) halves_f32(const __grid_
     extern "C" __global__ void __launch_bounds__(128) name(const __grid_constant__ Job<float> job, u32 at) { call; }
 ENTRY(move_f32, move(job, at))
 ENTRY(draw_f32, draw(job, at))
+ENTRY(crossed_f32, wait_for_last(); crossed(job, at % 2))
+// Minibatch xi3 is the last one here.
+ENTRY(cleaned_f32, wait_for_last(); cleaned(job, 4, job.adds, 1))
 ENTRY(tick_f32, if (threadIdx.x < 2) job.clock[threadIdx.x] += at)
 extern "C" __global__ void __launch_bounds__(128) update_f32(const Sums<float> job, u32 at) { update(job, at); }
 extern "C" __global__ void __launch_bounds__(128) carry_f32(const Spans<float> job, u32 in) { carry(job, in); }

@@ -2,18 +2,9 @@
 
 #pragma once
 
+#include "crossed.cuh"
 #include "losses.cuh"
 #include "move.cuh"
-
-__device__ double passed(double a, int lane) { return __shfl_xor_sync(~0u, a, lane); }
-__device__ float passed(float a, int lane) { return __shfl_xor_sync(~0u, a, lane); }
-
-// The sum over lanes, in pairs that are `lane` apart, then half as far, and so on.
-template <class T> __device__ T in_pairs(T a, int lane) {
-#pragma unroll
-    for (; lane > 0; lane /= 2) a = a + passed(a, lane);
-    return a;
-}
 
 // The sum of a row over the lanes of a warp, for one row or four. Of four, eight lanes each end with one: lanes keep half
 // of the rows and send the other half to their partners, so that a sum has the same pairs either way.
@@ -429,34 +420,6 @@ template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, 
     }
 }
 
-// s where x has an entry for each group of features or each column: a warp for each.
-template <class T> __device__ void crossed(const Job<T> &job, u32 now) {
-    usize entry = (usize(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
-    if (entry >= usize(job.m) * job.n) return;
-    u32 i = entry / job.n, k = entry % job.n, first = k, count = job.features, step = job.classes;
-    if (job.per == PER_GROUP)
-        first = job.groups[k] * job.classes, count = job.groups[k + 1] * job.classes - first, step = 1;
-    const T *theta = job.theta + usize(i) * job.p + first, *v = job.v + usize(i) * job.p + first;
-    T sum = T(0);
-    for (u32 e = threadIdx.x % 32; e < count; e += 32) sum = fused(theta[e * step], v[e * step], sum);
-    sum = in_pairs(sum, 16);
-    T half = exponential(job.x[now][entry]);
-    if (threadIdx.x % 32 == 0) job.s[entry] = -(half + half) * sum;
-}
-
-// s where x has an entry for each sample: one thread for each, zero where the minibatch has not drawn it.
-template <class T> __device__ void cleaned(const Job<T> &job) {
-    usize entry = usize(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (entry >= usize(job.m) * job.n) return;
-    u32 i = entry / job.n, row = entry % job.n - job.offset;
-    auto own = far<false>(job, i);
-    T sum = T(0);
-    if (row >= job.own[0][i] && row < job.own[0][i + 1])
-        for (u32 r = job.start[XI3]; r < job.start[XI3] + job.size[XI3]; r++)
-            if (own.picks[r] == row) sum = sum + own.slopes[r * across(job.classes)];
-    job.s[entry] = sum;
-}
-
 // An iteration of node i in shared memory. Of other nodes it reads only x and y of the iteration before, which nobody
 // writes meanwhile.
 template <int MOST, class T, class S> __device__ void whole(const Job<T> &job, u32 at) {
@@ -469,7 +432,8 @@ template <int MOST, class T, class S> __device__ void whole(const Job<T> &job, u
     // The last warps draw while the first ones move.
     for (u32 b = all - 1 - t; b < job.blocks; b += all) draw(job, job.clock[0] + at / 2, i, b, near.picks);
     usize first = usize(i) * job.p;
-    pass_over<4>(job.p, [&](u32 j) { return turn(job, now, first + j); }, [&](u32 j, Both<T> both) {
+    const T *own = steps_of(job, i, now);
+    pass_over<4>(job.p, [&](u32 j) { return turn(job, own, first + j); }, [&](u32 j, Both<T> both) {
         keep(job, first + j, both);
         put<MOST>(job, near.theta, j, both.theta);
         put<MOST>(job, near.v, j, both.v);

@@ -57,7 +57,7 @@ template <class T> __device__ void tick(const Job<T> &job, u32 count) {
     ENTRY(backward_below_##end, T, (backward<T, Below>(job))) \
     ENTRY(pull_##end, T, pull(job, at % 2)) \
     ENTRY(crossed_##end, T, crossed(job, at % 2)) \
-    ENTRY(cleaned_##end, T, cleaned(job)) \
+    ENTRY(cleaned_##end, T, cleaned(job, XI3, job.slopes, across(job.classes))) \
     LINEAR(1, end, T) LINEAR(16, end, T) LINEAR(64, end, T) \
     WIDE_ENTRY(1024, whole_bytes_1_##end, T, (whole<1, T, u8>(job, at))) \
     WIDE_ENTRY(1024, whole_1_##end, T, (whole<1, T, T>(job, at))) \

@@ -115,9 +115,8 @@ __device__ void words(const u32 *seed, u32 node, u32 address, u32 word, u32 *out
 // An entry of theta and one of v.
 template <class T> struct Both { T theta, v; };
 
-// Entry `at` after the step.
+// Entry `at` after the step of its node.
 template <class T> __device__ Both<T> turn(const Job<T> &job, const T *steps, usize at) {
-    if (job.found) steps = steps_of(job, at / job.p, steps);
     return {job.theta[at] - steps[1] * job.d[at], job.v[at] - steps[2] * job.h[at]};
 }
 
@@ -145,30 +144,51 @@ template <class T> __device__ void draw(const Job<T> &job, u32 k, u32 i, u32 b, 
         if (t < most) picks[job.start[batch] + b * 16 + t] = word[t];
 }
 
-// How many blocks draw, with one thread for sixteen samples. They also clear `tops`.
+// How many blocks draw, with one thread for sixteen samples. They also clear `tops`, except for number `kept`.
 template <class T> __device__ usize drawers(const Job<T> &job) { return (usize(job.m) * job.blocks + blockDim.x - 1) / blockDim.x; }
 
-template <class T> __device__ void draw(const Job<T> &job, u32 at) {
+template <class T> __device__ void draw(const Job<T> &job, u32 at, u32 kept = ~0u) {
     usize entry = usize(blockIdx.x) * blockDim.x + threadIdx.x;
     const u32 i = entry / job.blocks, block = entry % job.blocks;
     if (entry >= usize(job.m) * job.blocks || asleep(job, i)) return;
     if (block == 0)
-        for (u32 j = 0; j < job.many; j++) job.tops[usize(i) * job.many + j] = 0;
+        for (u32 j = 0; j < job.many; j++)
+            if (j != kept) job.tops[usize(i) * job.many + j] = 0;
     draw(job, job.clock[0] + at / 2, i, block, job.picks + usize(i) * job.drawn);
 }
+
+// The largest |entry| of theta and v that threads of a warp have seen counts for `turn` of the `tops` of node i.
+template <class T> __device__ void note(const Job<T> &job, u32 turn, u32 i, float top) {
+#pragma unroll
+    for (int lane = 16; lane > 0; lane /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, lane));
+    if (threadIdx.x % 32 == 0) atomicMax(job.tops + usize(i) * job.many + turn, __float_as_uint(top));
+}
+template <class T> __device__ float size_of(Both<T> both) { return fmaxf(fabsf(float(both.theta)), fabsf(float(both.v))); }
 
 // The first blocks draw, which takes longest, others move theta and v, and the rest x.
 template <class T> __device__ void move(const Job<T> &job, u32 at) {
     u32 width = blockDim.x, block = blockIdx.x;
-    if (block < drawers(job)) return draw(job, at);
+    const u32 each = width * SOME;
+    if (block < drawers(job)) return draw(job, at, 1 - at % 2);
     block -= drawers(job);
-    usize inner = usize(job.m) * job.p, turners = (inner + width - 1) / width;
+    const u32 pieces = (job.p + each - 1) / each, turners = job.m * pieces;
     if (block < turners) {
-        usize entry = usize(block) * width + threadIdx.x;
-        if (entry < inner) keep(job, entry, turn(job, steps(job, at), entry));
+        const u32 i = block / pieces, first = block % pieces * each + threadIdx.x;
+        const T *own = steps_of(job, i, steps(job, at));
+        Both<T> both[SOME] = {};
+        float top = 0.0f;
+#pragma unroll
+        for (int e = 0; e < SOME; e++)
+            if (first + e * width < job.p) both[e] = turn(job, own, usize(i) * job.p + first + e * width);
+#pragma unroll
+        for (int e = 0; e < SOME; e++) {
+            if (first + e * width < job.p) keep(job, usize(i) * job.p + first + e * width, both[e]);
+            top = fmaxf(top, size_of(both[e]));
+        }
+        if (job.pieces > 1) note(job, 1 - at % 2, i, top);
         return;
     }
     block -= turners;
-    const u32 each = width * SOME, chunks = (job.n + each - 1) / each, j = block % chunks * each + threadIdx.x;
+    const u32 chunks = (job.n + each - 1) / each, j = block % chunks * each + threadIdx.x;
     if (j < job.n) mix<SOME>(job, at % 2, steps(job, at), block / chunks, j, width);
 }

@@ -111,7 +111,7 @@ impl<U: Scalar> Launches for Divided<U> {
 /// Takes over a run: on tensor cores where they support it, else with plain kernels.
 pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     let can = |card: &Card, plan: &Plan<T>| Can {
-        layers: layers::can(plan, card.capability),
+        layers: layers::should(plan, card.capability),
         general: general::should(plan, card.capability),
         tensor: tensor::should(plan, card.capability),
     };
@@ -471,16 +471,16 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Option<Wanted> {
     if near > room as u64 || !pays {
         return None;
     }
-    // As many threads as have enough registers: in small blocks where many can share a
-    // multiprocessor, else in large ones, which finish sooner.
+    // As many threads as have enough registers: in large blocks, which finish sooner, if all of them run at once; else in small
+    // ones, many of which share a multiprocessor.
     let threads = match most {
         1 => 1024,
         10 => 640,
         _ => 512,
     };
     let threads = match (m, features) {
-        (..512, _) => threads,
-        (_, ..=128) => 128,
+        (..=264, _) => threads,
+        (528.., ..=128) => 128,
         _ => threads / 2,
     };
     let name = format!("whole{}_{most}", form(job));
@@ -620,7 +620,7 @@ fn wanted<T: Scalar>(
     };
     let moves = way == Way::Whole;
     let whole = match plan.kind {
-        Kind::Linear if moves && job.per == PER_ROW => whole(card, job),
+        Kind::Linear if moves && job.per == PER_ROW && !cores => whole(card, job),
         _ => None,
     };
     let alone = whole.is_some();
@@ -629,13 +629,15 @@ fn wanted<T: Scalar>(
         None if !moves => vec![plain("draw", flat(m * blocks))],
         None => {
             let mixers = m * n.div_ceil(threads * SOME);
-            vec![plain("move", flat(m * blocks) + flat(m * p) + mixers)]
+            let turners = m * p.div_ceil(threads * SOME);
+            vec![plain("move", flat(m * blocks) + turners + mixers)]
         }
     };
     match plan.kind {
         _ if alone => {}
-        Kind::Layers if cores => {
-            let of = layers::kernels(plan, job, way != Way::Probe, (card.near, card.hopper()));
+        _ if cores => {
+            let ways = [moves, way != Way::Probe];
+            let of = layers::kernels(plan, job, ways, (card.near, card.hopper()));
             all.extend(of.into_iter().map(|layers::Wanted { launch, product, beside }| {
                 let general::Launch { name, threads, shared, blocks } = launch;
                 let (after, layer, waits) = (true, 0, card.hopper());

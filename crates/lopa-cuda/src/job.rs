@@ -106,6 +106,7 @@ pub struct Job<T: Real> {
     pub below: Address,
     pub pulled: Address,
     pub heads: Address,
+    pub adds: Address,
     pub layers: Address,
     pub tops: Address,
     pub group: Address,
@@ -119,6 +120,9 @@ pub struct Job<T: Real> {
     pub offset: u32,
     pub many: u32,
     pub hidden_layers: u32,
+    pub pieces: u32,
+    pub head_row: u32,
+    pub head_behind: u32,
 }
 
 /// What hidden units compute, as `tanh` of [`Common`].

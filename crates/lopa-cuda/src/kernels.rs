@@ -120,21 +120,24 @@ pub mod tests {
         let job: &[u8] = include_bytes!("../kernels/job.cuh");
         let moves: &[u8] = include_bytes!("../kernels/move.cuh");
         let losses: &[u8] = include_bytes!("../kernels/losses.cuh");
-        let of_cores: [&[u8]; 7] = [
+        let crossed: &[u8] = include_bytes!("../kernels/crossed.cuh");
+        let of_cores: [&[u8]; 8] = [
             include_bytes!("../kernels/layers.cu"),
             common,
             instructions,
             job,
             moves,
             losses,
+            crossed,
             steps,
         ];
-        let any: [&[u8]; 9] = [
+        let any: [&[u8]; 10] = [
             include_bytes!("../kernels/lopa.cu"),
             common,
             job,
             moves,
             losses,
+            crossed,
             include_bytes!("../kernels/layer.cuh"),
             include_bytes!("../kernels/linear.cuh"),
             include_bytes!("../kernels/quadratic.cuh"),
@@ -157,16 +160,16 @@ pub mod tests {
             cores,
             steps,
         ];
-        let of_any = "lopa.cu common.cuh job.cuh move.cuh losses.cuh layer.cuh linear.cuh \
-                      quadratic.cuh steps.cuh";
+        let of_any = "lopa.cu common.cuh job.cuh move.cuh losses.cuh crossed.cuh layer.cuh \
+                      linear.cuh quadratic.cuh steps.cuh";
         let of_tensor = "tensor.cu common.cuh instructions.cuh warpgroups.cuh cores.cuh \
                          tensor.cuh cluster.cuh";
         let of_general =
             "general.cu common.cuh instructions.cuh warpgroups.cuh cores.cuh steps.cuh";
         let of_layers =
-            "layers.cu common.cuh instructions.cuh job.cuh move.cuh losses.cuh steps.cuh";
+            "layers.cu common.cuh instructions.cuh job.cuh move.cuh losses.cuh crossed.cuh steps.cuh";
         let of_hopper = "layers.cu common.cuh instructions.cuh job.cuh move.cuh losses.cuh \
-                         steps.cuh warpgroups.cuh";
+                         crossed.cuh steps.cuh warpgroups.cuh";
         let all: [(String, &str, &[&[u8]]); 5] = [
             (ptx(), of_any, &any),
             (layers(2, false), of_layers, &of_cores),

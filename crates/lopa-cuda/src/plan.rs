@@ -86,6 +86,27 @@ pub struct Border {
     pub into: Vec<usize>,
 }
 
+/// How large features are, over all processes: the largest number (0 for bytes), and a bound of the norms of rows; and whether the
+/// columns are of similar size, as kernels of linear models need that split features.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extent {
+    pub top: f32,
+    pub norm: f32,
+    pub even: bool,
+}
+
+/// Split features have the precision of f32 as long as no column is smaller than the largest by more than this.
+const UNEVEN: f32 = 4096.0;
+
+impl Extent {
+    /// From the largest number of each column.
+    pub fn new(norm: f32, tops: &[f32]) -> Extent {
+        let top = tops.iter().copied().fold(0.0, f32::max);
+        let even = tops.iter().all(|&own| own == 0.0 || own * UNEVEN >= top);
+        Extent { top, norm, even }
+    }
+}
+
 /// A run as plain arrays.
 pub struct Plan<T: Real> {
     pub kind: Kind,
@@ -107,8 +128,8 @@ pub struct Plan<T: Real> {
     pub borders: Vec<Border>,
     /// Whether other numbers of processes must have the same bits.
     pub divisible: bool,
-    /// The largest feature, over all processes; known to kernels that need it.
-    pub top: f32,
+    /// How large features are.
+    pub extent: Extent,
     /// Of g and of f: where each node's samples start, and their rows; no rows where there is no
     /// table.
     pub own: [Vec<u32>; 2],
@@ -261,7 +282,7 @@ impl<T: Real> Plan<T> {
             rows,
             borders,
             divisible: company.is_divisible(),
-            top: 0.0,
+            extent: Extent::default(),
             own: [Vec::new(), Vec::new()],
             owned: [Vec::new(), Vec::new()],
             labels: Vec::new(),

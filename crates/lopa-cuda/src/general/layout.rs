@@ -52,7 +52,7 @@ impl Stored {
             return Stored { unit: SUBNORMAL * unit as f32, scale: 1.0, one: one as f32, bias };
         }
         // The largest is below 2^14; small numbers are not made too large, for the bias's sake.
-        let scale = power_below(plan.top, 14).min(2f32.powi(17));
+        let scale = power_below(plan.extent.top, 14).min(2f32.powi(17));
         let one = scale.clamp(2f32.powi(-10), 2f32.powi(13));
         Stored { unit: 1.0 / scale, scale, one, bias: scale / one }
     }
@@ -80,14 +80,22 @@ fn count<T: Real>(plan: &Plan<T>) -> usize {
     all / (plan.job.features as usize).max(1)
 }
 
-/// The largest feature of the nodes, where features are numbers.
-pub fn top<T: Real>(plan: &Plan<T>) -> f32 {
+/// A bound of the norms of the nodes' rows and, unless features are bytes, the largest feature of each column.
+pub fn extent<T: Real>(plan: &Plan<T>) -> (f32, Vec<f32>) {
+    let all = plan.job.features as usize;
     if plan.has_bytes() {
-        return 0.0;
+        return (255.0 * Real::to_f64(plan.job.unit) as f32 * (all as f32).sqrt(), Vec::new());
     }
-    let size = |top: f32, value: f32| top.max(value.abs());
-    let rows = plan.owned.iter().flatten();
-    rows.fold(0.0, |top, &row| features(plan, row as usize).fold(top, size))
+    let (mut tops, mut square) = (vec![0.0f32; all], 0.0f64);
+    for &row in plan.owned.iter().flatten() {
+        let mut own = 0.0;
+        for (top, value) in tops.iter_mut().zip(features(plan, row as usize)) {
+            *top = top.max(value.abs());
+            own += f64::from(value) * f64::from(value);
+        }
+        square = square.max(own);
+    }
+    (square.sqrt() as f32, tops)
 }
 
 /// The table of the kernels, whose rows have `stride` bytes: features times `scale`, and `one`, which is 1.

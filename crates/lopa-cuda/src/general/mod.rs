@@ -13,7 +13,7 @@ use crate::plan::{Evaluated, Plan};
 
 #[cfg(feature = "emulate")]
 pub use emulate::take as emulated;
-pub use layout::{table, top};
+pub use layout::{extent, table};
 pub use run::take;
 pub use shape::Launch;
 use shape::Shape;

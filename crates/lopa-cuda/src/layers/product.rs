@@ -24,6 +24,10 @@ pub struct Product {
     pub left_top: Address,
     pub right_top: Address,
     pub to_top: Address,
+    pub x: [Address; 2],
+    pub group: Address,
+    pub adds: Address,
+    pub sums: Address,
     pub awake: Address,
     pub right_node: u64,
     pub to_node: u64,
@@ -39,6 +43,9 @@ pub struct Product {
     pub right_row: u32,
     pub to_row: u32,
     pub with_row: u32,
+    pub sums_row: u32,
+    pub right_behind: u32,
+    pub to_behind: u32,
     pub even: u32,
     pub stages: u32,
     pub start: [u32; 5],
@@ -46,6 +53,9 @@ pub struct Product {
     pub activation: u32,
     pub bias: u32,
     pub many: u32,
+    pub per: u32,
+    pub n: u32,
+    pub offset: u32,
     pub unit: f32,
     pub ridge: f32,
     pub left_is: f32,
@@ -58,8 +68,8 @@ pub struct Product {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Forward { bytes: bool },
-    Head,
-    Outer,
+    Head { bytes: bool },
+    Outer { bytes: bool },
     Errors,
     Backward { bytes: bool },
 }
@@ -148,10 +158,10 @@ impl Tile {
         let (rows, width) = (self.rows(), self.width);
         let beside = |numbers: u32| if numbers == 104 { 208 } else { 2 * numbers + 16 };
         let left = match form {
-            Form::Forward { bytes: true } => rows * 80,
-            Form::Backward { bytes: true } => 2 * SLAB * (rows + 16),
-            Form::Forward { .. } | Form::Head | Form::Errors => rows * 144,
-            Form::Outer | Form::Backward { .. } => 2 * SLAB * (2 * rows + 16),
+            Form::Forward { bytes: true } | Form::Head { bytes: true } => rows * 80,
+            Form::Backward { bytes: true } | Form::Outer { bytes: true } => 2 * SLAB * (rows + 16),
+            Form::Forward { .. } | Form::Head { .. } | Form::Errors => rows * 144,
+            Form::Outer { .. } | Form::Backward { .. } => 2 * SLAB * (2 * rows + 16),
         };
         let together = hopper && self.together();
         let right = match form {
@@ -170,19 +180,32 @@ impl Form {
         match self {
             Form::Forward { bytes: true } => "forward_bytes",
             Form::Forward { bytes: false } => "forward",
-            Form::Head => "head",
-            Form::Outer => "outer",
+            Form::Head { bytes: true } => "head_bytes",
+            Form::Head { bytes: false } => "head",
+            Form::Outer { bytes: true } => "outer_bytes",
+            Form::Outer { bytes: false } => "outer",
             Form::Errors => "errors",
             Form::Backward { bytes: true } => "backward_bytes",
             Form::Backward { bytes: false } => "backward",
         }
     }
 
+    /// Whether the first factor is bytes.
+    fn of_bytes(self) -> bool {
+        match self {
+            Form::Errors => false,
+            Form::Forward { bytes }
+            | Form::Head { bytes }
+            | Form::Outer { bytes }
+            | Form::Backward { bytes } => bytes,
+        }
+    }
+
     /// Whether there is a kernel with this tile; a block of the head has all columns.
     fn has(self, Tile { warps, width }: Tile, across: u32, hopper: bool) -> bool {
         match self {
-            Form::Head => warps <= 4 && width <= 128 && width != 104 && width >= across,
-            Form::Outer => width <= 64,
+            Form::Head { .. } => warps <= 4 && width <= 128 && width != 104 && width >= across,
+            Form::Outer { .. } => width <= 64,
             Form::Forward { bytes: true } | Form::Backward { bytes: true } if width > 128 => false,
             _ if hopper => width != 128 || warps >= 4,
             _ => width <= 104,
@@ -191,6 +214,14 @@ impl Form {
 }
 
 impl Product {
+    /// The kernel that adds the parts of sums of the head.
+    pub fn of_parts(&self, m: u32) -> Launch {
+        let width = self.across.next_power_of_two().max(16);
+        let blocks = u64::from(m) * u64::from(self.down.div_ceil(128));
+        let shared = 128 * (width + 8) * 4;
+        Launch { name: format!("slopes_{width}"), threads: 128, shared, blocks }
+    }
+
     /// The kernel with the best tile for `m` nodes whose blocks fit into `near` bytes of shared memory. Sets the number of stages.
     /// Results depend on neither.
     pub fn launch(
@@ -204,8 +235,11 @@ impl Product {
             let tiles = self.down.div_ceil(tile.rows()) * self.across.div_ceil(tile.width);
             u64::from(m) * u64::from(self.parts) * u64::from(tiles)
         };
-        let deepest =
-            u64::from(self.deep.iter().max().map_or(0, |deep| deep.div_ceil(depth(terms))));
+        let deep = match form {
+            Form::Head { .. } => self.deep[1],
+            _ => self.deep.into_iter().max().unwrap_or(0),
+        };
+        let deepest = u64::from(deep.div_ceil(depth(terms)));
         let choices = TILES
             .into_iter()
             .filter(|&tile| form.has(tile, self.across, hopper))
@@ -217,8 +251,7 @@ impl Product {
                 })
             });
         let results = if form == Form::Errors { WITH } else { RESULTS };
-        let of_bytes =
-            matches!(form, Form::Forward { bytes: true } | Form::Backward { bytes: true });
+        let of_bytes = form.of_bytes();
         // Bytes that a block reads for a stage.
         let stage_bytes = |tile: Tile| {
             let left = match (of_bytes, terms) {
@@ -279,15 +312,17 @@ mod tests {
         for hopper in [false, true] {
             let all = layers(1, hopper);
             let forms = [false, true]
-                .map(|bytes| [Form::Forward { bytes }, Form::Backward { bytes }])
-                .into_iter()
-                .flatten()
-                .chain([Form::Head, Form::Outer, Form::Errors]);
+                .map(|bytes| {
+                    let inputs = [Form::Forward { bytes }, Form::Backward { bytes }];
+                    [&inputs[..], &[Form::Head { bytes }, Form::Outer { bytes }]].concat()
+                })
+                .concat();
+            let forms = forms.into_iter().chain([Form::Errors]);
             for form in forms {
                 for (down, across, deep, m) in
                     [(1, 1, 1, 1), (640, 128, 785, 8), (1280, 200, 785, 100), (65, 10, 256, 1000)]
                 {
-                    if form == Form::Head && across > 128 {
+                    if matches!(form, Form::Head { .. }) && across > 128 {
                         continue;
                     }
                     for near in [99 << 10, 163 << 10, 227 << 10] {

@@ -258,6 +258,30 @@ fn a_card_agrees_with_the_processor() {
     }
 }
 
+/// The kernels of any model on linear ones.
+pub fn layers() {
+    let linear = every_shape().filter(|(text, _)| !text.contains("quadratic"));
+    for (text, sets) in linear.filter(|(text, _)| !text.contains("representation")) {
+        compare(&text, &[sets, &["run.precision=f32", "run.iterations=12"]].concat(), "layers");
+    }
+    // Scores in parts, of bytes and of numbers, by classes that fill one tile or several.
+    let wide = "data = { name = \"blobs\", features = 900, rows = 200, spread = 0.3 }";
+    for classes in [2, 7, 12, 40] {
+        let centres = format!("data.centres={classes}");
+        let sets = [centres.as_str(), "run.precision=f32", "run.iterations=5"];
+        compare(&LINEAR.replace("data = \"digits\"", wide), &sets, "layers");
+    }
+    for (text, sets) in pixels() {
+        let [rounded, precise] = ["tf32", "f32"].map(|precision| {
+            let precision = format!("run.precision={precision}");
+            let sets = [sets, &["run.iterations=10", "run.device=layers", &precision]].concat();
+            run(&text, &sets).unwrap().0.models[0].0.clone()
+        });
+        let off = apart(&rounded, &precise);
+        assert!((1e-9..1e-3).contains(&off), "{off:e}");
+    }
+}
+
 #[test]
 fn emulated_tensor_cores_agree_with_the_processor() {
     let fewer = ["run.iterations=12"];

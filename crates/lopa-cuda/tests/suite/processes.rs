@@ -228,6 +228,14 @@ pub fn layers() {
     for method in ["lopa-gt", "d-soba", "sparkle"] {
         let sets = ["problem.hidden=[7, 5]", "problem.bias=false", "problem.activation=relu"];
         same(&with(LAYER, method), &sets, "layers", &[3]);
+        let single = ["run.precision=f32", "run.iterations=5"];
+        let numbers = [&single[..], &["data.scaling=standardise"]].concat();
+        same(&with(LINEAR, method), &numbers, "layers", &[2, 3]);
+        let cleaning = LINEAR.replace("hyperparameter", "hyper-cleaning");
+        same(&with(&cleaning, method), &single, "layers", &[2]);
+        // Few rows of many features: scores in parts.
+        let images = LINEAR.replace("digits", "mnist");
+        same(&with(&images, method), &single, "layers", &[2]);
     }
 }
 

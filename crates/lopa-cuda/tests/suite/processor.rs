@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use super::{methods, processes, shapes, steps};
+use super::{agree, methods, processes, shapes, steps};
 
 const PLAIN: &str = include_str!("../../kernels/lopa.cu");
 const LAYERS: &str = include_str!("../../kernels/layers.cu");
 
-const HEADERS: [(&str, &str); 9] = [
+const HEADERS: [(&str, &str); 10] = [
     ("common.cuh", include_str!("../../kernels/common.cuh")),
+    ("crossed.cuh", include_str!("../../kernels/crossed.cuh")),
     ("instructions.cuh", include_str!("../../kernels/instructions.cuh")),
     ("job.cuh", include_str!("../../kernels/job.cuh")),
     ("layer.cuh", include_str!("../../kernels/layer.cuh")),
@@ -135,6 +136,7 @@ fn kernels_of_any_model_agree_with_the_processor_without_a_card() {
 #[ignore = "needs a driver that the test above makes"]
 fn layers() {
     check();
+    agree::layers();
     methods::layers();
     steps::layers();
     processes::layers();

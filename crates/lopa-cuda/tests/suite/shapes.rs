@@ -331,10 +331,9 @@ pub fn plain() {
 pub fn layers() {
     draws(&SMALL, "layers", drawn);
     rounded_draws(&SMALL, "layers");
-    let models = (0..400).map(|seed| any_model(&SMALL, seed)).filter(|case| {
-        case.text.contains("representation") && case.sets.contains(&"run.precision=f32".into())
-    });
-    let models: Vec<Case> = models.collect();
+    let models = (0..400).map(|seed| any_model(&SMALL, seed));
+    let models: Vec<Case> =
+        models.filter(|case| case.sets.contains(&"run.precision=f32".into())).collect();
     assert!(models.len() > 50);
     each(models, &[], |text, sets| compare(text, sets, "layers"));
 }

@@ -94,6 +94,8 @@ pub fn layers() {
             compare_within(&text(LAYER, method), &sets, "layers", SINGLE);
         }
     }
+    let sets = [SHORT, &["run.iterations=8"]].concat();
+    compare_within(&text(LINEAR, METHODS[0]), &sets, "layers", SINGLE);
 }
 
 /// Products that measure curvatures are part of a budget, iteration by iteration.
