@@ -84,6 +84,9 @@ struct Product {
     float left_is, right_is, left_most, delta;
 };
 
+// The most stages that are copied before the first is used.
+enum { AHEAD = 5 };
+
 extern __shared__ __align__(1024) u8 room[];
 
 __device__ __forceinline__ bool both_halves() { return halves() == 2; }
@@ -309,12 +312,14 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
     };
     auto mine = [&](int j) { return !BYTES || !both || 2 * j < C::MOST; };
     const u8 *rows[DOWN ? 1 : C::MOST];
-    u32 next[DOWN ? C::MOST : 1];
+    u32 next[DOWN ? C::MOST : 1], soon[DOWN ? AHEAD : 1][DOWN ? C::MOST : 1];
     const u32 side = row0 * (BYTES ? 1 : both ? 4 : 2) + piece * 16; // DOWN: in the row
     if constexpr (DOWN) {
         rows[0] = job.left + side;
 #pragma unroll
-        for (int j = 0; j < C::MOST; j++) next[j] = deep && mine(j) ? number(own + j * step, deep) : 0;
+        for (u32 k = 0; k < AHEAD; k++)
+#pragma unroll
+            for (int j = 0; j < C::MOST; j++) soon[k][j] = k * depth < deep && mine(j) ? number(k * depth + own + j * step, deep) : 0;
     } else {
 #pragma unroll
         for (int j = 0; j < C::MOST; j++)
@@ -370,13 +375,19 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
             for (int j = 0; j < C::EACH; j++) copy16(slot + into[j], right + from[j], line[j] < left_terms ? 16 : 0, wanted[j]);
             right += TURNED ? 128 : usize(depth) * job.right_row;
             left_terms -= min(left_terms, depth);
-            if constexpr (DOWN)
-#pragma unroll
-                for (int j = 0; j < C::MOST; j++) next[j] = left_terms && mine(j) ? number((k + 1) * depth + own + j * step, deep) : 0;
             slot = slot + stage == last ? base : slot + stage;
         }
         commit();
     };
+
+    // The strength of the regulariser for a row of results of this warp.
+    const float *const x = C::END == REGULARISES && job.x[at % 2] ? job.x[at % 2] + usize(i) * job.n : nullptr;
+    auto twice = [](float a) { return a + a; };
+    float strength = job.ridge;
+    if (C::END == REGULARISES && x && job.per != PER_COLUMN) {
+        const u32 row = min(row0 + row_w + lane, job.down - 1);
+        strength = twice(exponential(x[job.per == PER_GROUP ? job.group[row] : row]));
+    }
 
     float sum[C::SIXTEENS][C::TILES][4] = {};
     // The row that this lane addresses in matrices of 8 by 8, of the first factor and of the second. With bytes a lane reads four
@@ -494,8 +505,22 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
         }
     };
     wait_for_last();
+    // The numbers of rows are known before they are wanted: those of the first stages all at once, later ones a stage ahead.
     const u32 ahead = job.stages - (C::AHEAD ? 2 : 1);
-    for (u32 k = 0; k < ahead; k++) load(k);
+    auto look = [&](u32 k) {
+        if constexpr (DOWN)
+#pragma unroll
+            for (int j = 0; j < C::MOST; j++) next[j] = k * depth < deep && mine(j) ? number(k * depth + own + j * step, deep) : 0;
+    };
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; k++) {
+        if (k >= ahead) break;
+        if constexpr (DOWN)
+#pragma unroll
+            for (int j = 0; j < C::MOST; j++) next[j] = soon[k][j];
+        load(k);
+    }
+    look(ahead);
     u32 use = base;
     auto advance = [&](u32 k, typename C::Factors &factors) {
         if (ahead == 2) copied<1>();
@@ -503,6 +528,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
         if (C::TOGETHER) async_fence();
         __syncthreads();
         load(k + ahead);
+        look(k + ahead + 1);
         multiply(use, factors);
         use = use + stage == last ? base : use + stage;
     };
@@ -590,13 +616,8 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
         if (!TURNED && job.across % 8 == 0 && column0 + C::WIDTH >= job.across && tid < C::ROWS && row0 + tid < job.down)
             keep(to + usize(row0 + tid) * job.to_row + place_of(job.across), 1.0f, to_by);
     } else {
-        const float *const x = C::END == REGULARISES && job.x[at % 2] ? job.x[at % 2] + usize(i) * job.n : nullptr;
-        auto twice = [](float a) { return a + a; };
-        // The strength of this lane's row, behind its results.
-        if (C::END == REGULARISES && lane < C::OWN_ROWS) {
-            const u32 row = min(row0 + row_w + lane, job.down - 1);
-            sums[lane * C::APART + C::WIDTH] = x && job.per != PER_COLUMN ? twice(exponential(x[job.per == PER_GROUP ? job.group[row] : row])) : job.ridge;
-        }
+        // The strength of a row is behind its results.
+        if (C::END == REGULARISES) sums[lane * C::APART + C::WIDTH] = strength;
         __syncwarp();
         auto result = [&](u32 r, u32 c, float sum) {
             const u32 row = row0 + row_w + r, column = column0 + c;
@@ -635,17 +656,23 @@ template <int WIDTH> __device__ __forceinline__ void slopes_of_parts(const Produ
     const u32 row_w = threadIdx.x / 32 * C::OWN_ROWS, row0 = blockIdx.x % tiles * C::ROWS + row_w;
     float *const sums = (float *)room + row_w * C::APART;
     const float *const from = job.sums + usize(i) * job.parts * job.down * job.sums_row;
+    constexpr u32 EACH = C::OWN_ROWS * WIDTH / 4 / 32, BESIDE = EACH < 8 ? EACH : 8; // many loads are under way at once
+    for (u32 first = 0; first < EACH; first += BESIDE) {
+        float4 sum[BESIDE] = {};
 #pragma unroll 2
-    for (u32 at = lane; at < C::OWN_ROWS * WIDTH / 4; at += 32) {
-        const u32 r = at / (WIDTH / 4), c = at % (WIDTH / 4) * 4, row = row0 + r;
-        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (row < job.down && c < job.sums_row)
-#pragma unroll 4
-            for (u32 k = 0; k < job.parts; k++) {
+        for (u32 k = 0; k < job.parts; k++)
+#pragma unroll
+            for (u32 e = 0; e < BESIDE; e++) {
+                const u32 at = lane + (first + e) * 32, c = at % (WIDTH / 4) * 4, row = row0 + at / (WIDTH / 4);
+                if (row >= job.down || c >= job.sums_row) continue;
                 const float4 one = *(const float4 *)(from + (usize(k) * job.down + row) * job.sums_row + c);
-                sum = make_float4(sum.x + one.x, sum.y + one.y, sum.z + one.z, sum.w + one.w);
+                sum[e] = make_float4(sum[e].x + one.x, sum[e].y + one.y, sum[e].z + one.z, sum[e].w + one.w);
             }
-        *(float4 *)(sums + r * C::APART + c) = sum;
+#pragma unroll
+        for (u32 e = 0; e < BESIDE; e++) {
+            const u32 at = lane + (first + e) * 32;
+            *(float4 *)(sums + at / (WIDTH / 4) * C::APART + at % (WIDTH / 4) * 4) = sum[e];
+        }
     }
     __syncwarp();
     losses<C>(job, i, row0, sums, now);

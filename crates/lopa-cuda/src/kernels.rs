@@ -166,8 +166,7 @@ pub mod tests {
                          tensor.cuh cluster.cuh";
         let of_general =
             "general.cu common.cuh instructions.cuh warpgroups.cuh cores.cuh steps.cuh";
-        let of_layers =
-            "layers.cu common.cuh instructions.cuh job.cuh move.cuh losses.cuh crossed.cuh steps.cuh";
+        let of_layers = "layers.cu common.cuh instructions.cuh job.cuh move.cuh losses.cuh crossed.cuh steps.cuh";
         let of_hopper = "layers.cu common.cuh instructions.cuh job.cuh move.cuh losses.cuh \
                          crossed.cuh steps.cuh warpgroups.cuh";
         let all: [(String, &str, &[&[u8]]); 5] = [

@@ -12,7 +12,7 @@ use product::{Form, depth};
 use crate::driver::{Card, THREADS};
 use crate::general::{Launch, ORDER, table};
 use crate::halves::{SUBNORMAL, power_below};
-use crate::job::{Address, Common, Job, PER_COLUMN, PER_GROUP, PER_SAMPLE, RELU, Scalar};
+use crate::job::{Address, Common, Job, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, RELU, Scalar};
 use crate::plan::{Kind, Plan};
 use crate::run::State;
 
@@ -66,7 +66,8 @@ pub fn can<T: Real>(plan: &Plan<T>, capability: [i32; 2]) -> bool {
 const PROCESSORS: u32 = 132;
 
 /// Whether the kernels are worth using. For at most two classes one block that does the whole iteration of a node takes less time,
-/// unless there are few nodes with much work each. The same in all processes.
+/// unless there are few nodes with much work each. So do the plain kernels that were made for ten classes, in small minibatches of
+/// bytes. The same in all processes.
 pub fn should<T: Real>(plan: &Plan<T>, capability: [i32; 2]) -> bool {
     let of = &plan.evaluations[0].job;
     let work = f64::from(of.size[0] + of.size[1] + of.size[3]) * f64::from(of.features);
@@ -74,8 +75,9 @@ pub fn should<T: Real>(plan: &Plan<T>, capability: [i32; 2]) -> bool {
     // Microseconds on an H200.
     let alone = 10.0 + f64::from(plan.total.div_ceil(PROCESSORS)) * work / (faster * 7e3);
     let together = 25.0 + f64::from(plan.total) * work / (faster * 450e3);
-    can(plan, capability)
-        && (plan.kind == Kind::Layers || of.classes > 2 || of.per == PER_SAMPLE || together < alone)
+    let ten = of.classes == 10 && plan.has_bytes() && of.features <= 1024 && work < 150e3;
+    let slower = of.per == PER_ROW && (of.classes <= 2 && alone < together || ten);
+    can(plan, capability) && !(plan.kind == Kind::Linear && slower)
 }
 
 /// Pieces of a node's θ and v, one for a block. With hidden layers they are small, and one block splits them.
@@ -92,7 +94,7 @@ const STEP: u32 = 64;
 /// Terms of scores that a block sums up: fewer than all where there are few rows and many features. The same in all processes.
 fn summed<T: Real>(plan: &Plan<T>, job: &Common) -> u32 {
     let (all, steps) = (terms_of_scores(&plan.units, job), job.features.div_ceil(STEP));
-    let blocks = u64::from(plan.total) * u64::from(job.drawn.div_ceil(ROWS));
+    let blocks = u64::from(plan.total) * u64::from(job.start[3].div_ceil(ROWS));
     let parts = (BUSY / blocks.max(1)).min(u64::from(steps / 2)) as u32;
     if !plan.units.is_empty() || steps < 6 || parts < 2 {
         return all;

@@ -85,6 +85,8 @@ void matrices(unsigned (&r)[4], unsigned from);
 void transposed(unsigned (&r)[2], unsigned from);
 void transposed(unsigned (&r)[4], unsigned from);
 void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1);
+// And warpgroups.cuh: d of a warp += a times a second factor in shared memory, as its descriptor says.
+void multiply_together(float *d, unsigned columns, const unsigned (&a)[4], uint64_t factor, bool down);
 void copy16(unsigned to, const void *from, unsigned bytes, bool wanted);
 void commit();
 void copied_but(unsigned last);

@@ -69,8 +69,8 @@ API cuDeviceGetCount(int *count) { return *count = 1, 0; }
 API cuDeviceGet(int *device, int) { return *device = 0, 0; }
 API cuDeviceGetName(char *name, int, int) { return strcpy(name, "the processor"), 0; }
 API cuDeviceGetAttribute(int *value, int attribute, int) {
-    // Compute capability 8.0, and the shared memory that a block can have.
-    return *value = attribute == 75 ? 8 : attribute == 76 ? 0 : 163 << 10, 0;
+    // The compute capability, and the shared memory that a block can have.
+    return *value = attribute == 75 ? CAPABILITY : attribute == 76 ? 0 : (CAPABILITY == 9 ? 227 : 163) << 10, 0;
 }
 API cuDevicePrimaryCtxRetain(Handle *context, int) { return *context = (Handle)1, 0; }
 API cuCtxSetCurrent(Handle) { return 0; }

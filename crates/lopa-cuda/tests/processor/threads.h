@@ -169,6 +169,35 @@ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     memcpy(c, own.c, sizeof own.c);
 }
 
+// Each lane computes its own entries of two rows. Bits of the descriptor: where the factor begins; from 32 columns to the next (or none);
+// from eight terms, or columns, to the next; 128 or 64 bytes as the length of a line whose pieces change their order.
+void multiply_together(float *d, unsigned columns, const unsigned (&a)[4], uint64_t factor, bool down) {
+    auto half = [](unsigned word, unsigned e) { return double(__half2float({uint16_t(word >> 16 * e)})); };
+    const unsigned(*all)[4] = (const unsigned(*)[4])of_all(a, sizeof a), g = own_lane() / 4, t = own_lane() % 4;
+    const unsigned from = (factor & 0x3fff) << 4, near = (factor >> 16 & 0x3fff) << 4, far = (factor >> 32 & 0x3fff) << 4;
+    const bool lines = factor >> 62 == 1;
+    if (lines == down) fail("a factor in another layout");
+    double rows[2][16];
+    for (unsigned lane = 0; lane < 4; lane++)
+        for (unsigned r = 0; r < 4; r++)
+            for (unsigned e = 0; e < 2; e++) rows[r % 2][2 * lane + r / 2 * 8 + e] = half(all[4 * g + lane][r], e);
+    for (unsigned n = 0; n < columns / 8; n++)
+        for (unsigned e = 0; e < 2; e++) {
+            const unsigned column = 8 * n + 2 * t + e;
+            double sum[2] = {d[4 * n + e], d[4 * n + 2 + e]};
+            for (unsigned k = 0; k < 16; k++) {
+                unsigned at = from + (lines ? column / 8 * far + column % 8 * 128 + 2 * k : column / 32 * near + k / 8 * far + k % 8 * 64 + column % 32 * 2);
+                at ^= (at >> 7 & (lines ? 7 : 3)) << 4;
+                if (at + 2 > room_bytes) fail("a factor at a wrong place");
+                uint16_t bits;
+                memcpy(&bits, room + at, 2);
+                const double b = half(bits, 0);
+                for (unsigned r = 0; r < 2; r++) sum[r] += rows[r][k] * b;
+            }
+            for (unsigned r = 0; r < 2; r++) d[4 * n + 2 * r + e] = float(sum[r]);
+        }
+}
+
 void copy16(unsigned to, const void *from, unsigned bytes, bool wanted) {
     if (!wanted) return;
     if (to % 16 || to + 16 > room_bytes || (bytes && uintptr_t(from) % 16)) fail("a copy at a wrong place");

@@ -84,7 +84,8 @@ fn together(device: &str) {
 pub fn layers() {
     let sets = ["problem.hidden=[7, 5]", "problem.bias=false", "run.iterations=4"];
     all(LAYER, &sets, "layers");
-    for (problem, classes) in [(LINEAR, "data.classes=[1, 4, 7]"), (CLEANING, "problem.bias=false")] {
+    for (problem, classes) in [(LINEAR, "data.classes=[1, 4, 7]"), (CLEANING, "problem.bias=false")]
+    {
         all(problem, &["run.precision=f32", "run.iterations=4", classes], "layers");
     }
 }

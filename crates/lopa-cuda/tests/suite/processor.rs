@@ -9,7 +9,7 @@ use super::{agree, methods, processes, shapes, steps};
 const PLAIN: &str = include_str!("../../kernels/lopa.cu");
 const LAYERS: &str = include_str!("../../kernels/layers.cu");
 
-const HEADERS: [(&str, &str); 10] = [
+const HEADERS: [(&str, &str); 11] = [
     ("common.cuh", include_str!("../../kernels/common.cuh")),
     ("crossed.cuh", include_str!("../../kernels/crossed.cuh")),
     ("instructions.cuh", include_str!("../../kernels/instructions.cuh")),
@@ -20,10 +20,11 @@ const HEADERS: [(&str, &str); 10] = [
     ("move.cuh", include_str!("../../kernels/move.cuh")),
     ("quadratic.cuh", include_str!("../../kernels/quadratic.cuh")),
     ("steps.cuh", include_str!("../../kernels/steps.cuh")),
+    ("warpgroups.cuh", include_str!("../../kernels/warpgroups.cuh")),
 ];
 
 /// What has to be written in another way for the processor.
-const REPLACED: [(&str, &str); 6] = [
+const REPLACED: [(&str, &str); 7] = [
     ("extern __shared__ __align__(16) u8 room[];", ""),
     ("extern __shared__ __align__(1024) u8 room[];", ""),
     ("__grid_constant__ ", ""),
@@ -33,6 +34,11 @@ const REPLACED: [(&str, &str); 6] = [
         "asm(\"mul.wide.u32 %0, %1, %2;\" : \"=l\"(first) : \"r\"(row), \"r\"(job.stride * u32(sizeof(S))));",
         "first = usize(row) * (job.stride * u32(sizeof(S)));",
     ),
+    // Launches are in order.
+    (
+        "asm volatile(\"griddepcontrol.wait;\\ngriddepcontrol.launch_dependents;\\n\" ::: \"memory\");",
+        "",
+    ),
 ];
 
 /// A card gives each thread a copy of these parameters; here threads share them.
@@ -41,6 +47,23 @@ const PARAMETERS: [&str; 6] = ["Product", "Job", "Sums", "Spans", "Finding", "Si
 /// Between these two, instructions.cuh has instructions of the card, for which cuda.h has functions.
 const INSTRUCTIONS: [&str; 2] =
     ["__device__ __forceinline__ u32 shared(", "// The activation of z, from"];
+
+/// warpgroups.cuh has instructions before the first of these and from the second on.
+const TOGETHER: [&str; 2] = ["// A second factor in shared memory.", "// d[64 x n] +="];
+
+const BEFORE_TOGETHER: &str = r#"#pragma once
+#include "common.cuh"
+inline void async_fence() {}
+inline void begin_products() {}
+inline void end_products() {}
+template <int N> void multiplied() {}
+inline void written(u32 (&)[4]) {}
+"#;
+
+const AFTER_TOGETHER: &str = r#"template <bool DOWN, int HALF> void product(float (&d)[HALF], const u32 (&a)[4], u64 b) {
+    multiply_together(d, 2 * HALF, a, b, DOWN);
+}
+"#;
 
 fn translated(source: &str) -> String {
     let mut text = source.to_string();
@@ -66,9 +89,10 @@ fn compile(name: &str, folder: &Path, library: &str, options: &[&str]) -> Child 
     command.spawn().expect("a compiler")
 }
 
-/// Compiles the driver and the kernels, once for each number of halves, into a folder of this name. Returns none without a
-/// compiler.
+/// Compiles the driver and the kernels, once for each number of halves, into a folder of this name; the card is a Hopper card if that
+/// is its name. Returns none without a compiler.
 fn build(name: &str, source: &str, halves: &[u32]) -> Option<PathBuf> {
+    let hopper = name == "hopper";
     if cfg!(not(all(target_arch = "x86_64", target_os = "linux"))) {
         eprintln!("skipped: kernels run on the processor of Linux on x86-64 alone");
         return None;
@@ -86,7 +110,7 @@ fn build(name: &str, source: &str, halves: &[u32]) -> Option<PathBuf> {
     let mut compilers = Vec::new();
     let all = if halves.is_empty() { &[0] } else { halves };
     for halves in all {
-        let library = if *halves == 0 { name.to_string() } else { format!("{name}{halves}") };
+        let library = if *halves == 0 { name.to_string() } else { format!("layers{halves}") };
         let own = folder.join(&library);
         std::fs::create_dir_all(&own).expect("a folder");
         std::fs::write(own.join("source.cu"), translated(source)).expect("a file");
@@ -100,12 +124,21 @@ fn build(name: &str, source: &str, halves: &[u32]) -> Option<PathBuf> {
                 );
                 text.replace_range(start..end, &own);
             }
+            if *name == "warpgroups.cuh" {
+                let [start, end] = TOGETHER.map(|part| text.find(part).expect(part));
+                text = [BEFORE_TOGETHER, &text[start..end], AFTER_TOGETHER].concat();
+            }
             std::fs::write(own.join(name), text).expect("a file");
         }
-        let options: &[&str] = if *halves == 0 { &[] } else { &["-DWITH_PRODUCTS"] };
+        let options: &[&str] = match (*halves, hopper) {
+            (0, _) => &[],
+            (_, false) => &["-DWITH_PRODUCTS"],
+            (_, true) => &["-DWITH_PRODUCTS", "-D__CUDA_ARCH_FEAT_SM90_ALL"],
+        };
         compilers.push(compile("kernels.cpp", &own, &format!("{library}.so"), options));
     }
-    compilers.push(compile("driver.cpp", &folder.join("own"), "libcuda.so.1", &[]));
+    let capability = if hopper { "-DCAPABILITY=9" } else { "-DCAPABILITY=8" };
+    compilers.push(compile("driver.cpp", &folder.join("own"), "libcuda.so.1", &[capability]));
     for mut compiler in compilers {
         assert!(compiler.wait().expect("a compiler").success(), "the kernels do not compile");
     }
@@ -140,7 +173,20 @@ fn layers() {
     methods::layers();
     steps::layers();
     processes::layers();
-    shapes::layers();
+    shapes::layers(200);
+}
+
+#[test]
+fn kernels_of_any_model_for_hopper_cards_agree_with_the_processor_without_a_card() {
+    start(build("hopper", LAYERS, &[1, 2]), "hopper");
+}
+
+#[test]
+#[ignore = "needs a driver that the test above makes"]
+fn hopper() {
+    check();
+    agree::layers();
+    shapes::layers(60);
 }
 
 #[test]

@@ -243,26 +243,26 @@ fn each(
     });
 }
 
-fn draws(range: &Range, device: &str, of: fn(&Range, u64) -> Case) {
-    let cases = (0..200).into_par_iter().map(|seed| of(range, seed));
+fn draws(count: u64, range: &Range, device: &str, of: fn(&Range, u64) -> Case) {
+    let cases = (0..count).into_par_iter().map(|seed| of(range, seed));
     each(cases, &[], |text, sets| compare(text, sets, device));
 }
 
 #[test]
 fn emulated_kernels_agree_with_the_processor_in_200_drawn_shapes() {
-    draws(&SMALL, "emulated-general", drawn);
+    draws(200, &SMALL, "emulated-general", drawn);
 }
 
 #[test]
 fn kernels_agree_with_the_processor_in_200_drawn_shapes() {
     if hopper() {
-        draws(&ALL, "general", drawn);
+        draws(200, &ALL, "general", drawn);
     }
 }
 
 /// With one product in place of several, over more iterations: θ is 0 at first.
-fn rounded_draws(range: &Range, device: &str) {
-    let cases = (0..200).into_par_iter().map(|seed| drawn(range, seed));
+fn rounded_draws(count: u64, range: &Range, device: &str) {
+    let cases = (0..count).into_par_iter().map(|seed| drawn(range, seed));
     each(cases, &["run.iterations=12", "run.precision=tf32"], |text, sets| {
         compare_within(text, sets, device, (1e-2, 3e-3));
     });
@@ -270,25 +270,25 @@ fn rounded_draws(range: &Range, device: &str) {
 
 #[test]
 fn emulated_kernels_in_tf32_are_near_the_processor_in_200_drawn_shapes() {
-    rounded_draws(&SMALL, "emulated-general");
+    rounded_draws(200, &SMALL, "emulated-general");
 }
 
 #[test]
 fn kernels_in_tf32_are_near_the_processor_in_200_drawn_shapes() {
     if hopper() {
-        rounded_draws(&SMALL, "general");
+        rounded_draws(200, &SMALL, "general");
     }
 }
 
 #[test]
 fn emulated_kernels_agree_with_the_processor_in_200_drawn_models() {
-    draws(&SMALL, "emulated", any_model);
+    draws(200, &SMALL, "emulated", any_model);
 }
 
 #[test]
 fn kernels_agree_with_the_processor_in_200_drawn_models() {
     if card() {
-        draws(&ALL, "plain", any_model);
+        draws(200, &ALL, "plain", any_model);
     }
 }
 
@@ -296,7 +296,7 @@ fn kernels_agree_with_the_processor_in_200_drawn_models() {
 #[test]
 fn tensor_cores_agree_with_the_processor_in_200_drawn_models() {
     if card() {
-        draws(&ALL, "cuda", any_model);
+        draws(200, &ALL, "cuda", any_model);
     }
 }
 
@@ -304,8 +304,8 @@ fn tensor_cores_agree_with_the_processor_in_200_drawn_models() {
 #[test]
 fn kernels_of_any_model_agree_with_the_processor_in_200_drawn_shapes() {
     if card() {
-        draws(&ALL, "layers", drawn);
-        rounded_draws(&SMALL, "layers");
+        draws(200, &ALL, "layers", drawn);
+        rounded_draws(200, &SMALL, "layers");
     }
 }
 
@@ -328,12 +328,12 @@ pub fn plain() {
 }
 
 /// The kernels of layers.cu in small shapes: one layer of any size, in tf32 as well, and any model.
-pub fn layers() {
-    draws(&SMALL, "layers", drawn);
-    rounded_draws(&SMALL, "layers");
-    let models = (0..400).map(|seed| any_model(&SMALL, seed));
+pub fn layers(count: u64) {
+    draws(count, &SMALL, "layers", drawn);
+    rounded_draws(count, &SMALL, "layers");
+    let models = (0..2 * count).map(|seed| any_model(&SMALL, seed));
     let models: Vec<Case> =
         models.filter(|case| case.sets.contains(&"run.precision=f32".into())).collect();
-    assert!(models.len() > 50);
+    assert!(models.len() as u64 > count / 2);
     each(models, &[], |text, sets| compare(text, sets, "layers"));
 }
