@@ -272,8 +272,8 @@ pub struct Wanted {
     pub beside: bool,
 }
 
-/// The kernels of an evaluation, in order; of a product alone there is no s. `moves`: the kernel before them has moved θ and v. `on`: the most shared memory of a block, and whether
-/// the card is a Hopper card.
+/// The kernels of an evaluation, in order. `moves`: the kernel before them has moved θ and v. Of a product alone there is no s. `on`:
+/// the most shared memory of a block, and whether the card is a Hopper card.
 pub fn kernels<T: Real>(
     plan: &Plan<T>,
     job: &Job<T>,
