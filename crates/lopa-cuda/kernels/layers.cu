@@ -182,9 +182,9 @@ template <int END_, bool BYTES_, int WARPS_, int WIDTH_> struct Tile {
     static constexpr int BLOCKS = (WIDTH > 64 ? 2 : WIDTH == 64 ? 3 : 4) * 4 / WARPS;
 };
 
-// Scores of 32 rows, and those along v, become what d, h and errors sum up: for xi1 and sigma2 the slopes, for sigma1 minus the
+// Scores of 32 rows (or 8 GROUPS), and those along v, become what d, h and errors sum up: for xi1 and sigma2 the slopes, for sigma1 minus the
 // slopes, for xi2 the curvature along v, for xi3 minus both. Four lanes share a row, each with every fourth class.
-template <class C> __device__ __forceinline__ void losses(const Product &job, u32 i, u32 row0, const float *sums, u32 now) {
+template <class C, int GROUPS = 4> __device__ __forceinline__ void losses(const Product &job, u32 i, u32 row0, const float *sums, u32 now) {
     const u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, classes = job.across / 2;
     const usize of_node = usize(i) * job.many;
     // Bounds of scores, then of slopes and curvatures.
@@ -202,13 +202,13 @@ template <class C> __device__ __forceinline__ void losses(const Product &job, u3
     // Samples and labels of all rows are read before any is used: one wait instead of four.
     u32 picks[4], labels[4];
 #pragma unroll
-    for (int e = 0; e < 4; e++) picks[e] = row0 + 8 * e + g < job.down ? __ldg(job.samples + usize(i) * job.each + row0 + 8 * e + g) : 0;
+    for (int e = 0; e < GROUPS; e++) picks[e] = row0 + 8 * e + g < job.down ? __ldg(job.samples + usize(i) * job.each + row0 + 8 * e + g) : 0;
 #pragma unroll
-    for (int e = 0; e < 4; e++) labels[e] = row0 + 8 * e + g < job.down && job.loss <= LOGISTIC ? __ldg(job.labels + picks[e]) : 0;
+    for (int e = 0; e < GROUPS; e++) labels[e] = row0 + 8 * e + g < job.down && job.loss <= LOGISTIC ? __ldg(job.labels + picks[e]) : 0;
     auto one_of = [](const u32 (&all)[4], int e) { return e == 0 ? all[0] : e == 1 ? all[1] : e == 2 ? all[2] : all[3]; };
     u32 top = 0;
 #pragma unroll 1
-    for (int e = 0; e < 4; e++) {
+    for (int e = 0; e < GROUPS; e++) {
         const u32 row = row0 + 8 * e + g;
         const bool there = row < job.down;
         enum { OF_XI1, OF_XI2, OF_SIGMA1, OF_SIGMA2, OF_XI3 };
@@ -647,35 +647,33 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
     }
 }
 
-// Adds the parts of sums, which become slopes of the losses.
+// Adds the parts of sums, which become slopes of the losses; a warp has eight rows, so that many work at the same time.
 template <int WIDTH> __device__ __forceinline__ void slopes_of_parts(const Product &job, u32 now) {
     typedef Tile<LOSES, false, 4, WIDTH> C;
     wait_for_last();
-    const u32 tiles = (job.down + C::ROWS - 1) / C::ROWS, i = blockIdx.x / tiles, lane = threadIdx.x % 32;
+    const u32 tiles = (job.down + 31) / 32, i = blockIdx.x / tiles, lane = threadIdx.x % 32;
     if (job.awake && !(job.awake[i] & 1)) return;
-    const u32 row_w = threadIdx.x / 32 * C::OWN_ROWS, row0 = blockIdx.x % tiles * C::ROWS + row_w;
+    const u32 row_w = threadIdx.x / 32 * 8, row0 = blockIdx.x % tiles * 32 + row_w;
     float *const sums = (float *)room + row_w * C::APART;
     const float *const from = job.sums + usize(i) * job.parts * job.down * job.sums_row;
-    constexpr u32 EACH = C::OWN_ROWS * WIDTH / 4 / 32, BESIDE = EACH < 8 ? EACH : 8; // many loads are under way at once
-    for (u32 first = 0; first < EACH; first += BESIDE) {
-        float4 sum[BESIDE] = {};
+    constexpr u32 EACH = WIDTH / 16; // float4 of a lane: all loads of two parts are under way at once
+    float4 sum[EACH] = {};
 #pragma unroll 2
-        for (u32 k = 0; k < job.parts; k++)
+    for (u32 k = 0; k < job.parts; k++)
 #pragma unroll
-            for (u32 e = 0; e < BESIDE; e++) {
-                const u32 at = lane + (first + e) * 32, c = at % (WIDTH / 4) * 4, row = row0 + at / (WIDTH / 4);
-                if (row >= job.down || c >= job.sums_row) continue;
-                const float4 one = *(const float4 *)(from + (usize(k) * job.down + row) * job.sums_row + c);
-                sum[e] = make_float4(sum[e].x + one.x, sum[e].y + one.y, sum[e].z + one.z, sum[e].w + one.w);
-            }
-#pragma unroll
-        for (u32 e = 0; e < BESIDE; e++) {
-            const u32 at = lane + (first + e) * 32;
-            *(float4 *)(sums + at / (WIDTH / 4) * C::APART + at % (WIDTH / 4) * 4) = sum[e];
+        for (u32 e = 0; e < EACH; e++) {
+            const u32 at = lane + e * 32, c = at % (WIDTH / 4) * 4, row = row0 + at / (WIDTH / 4);
+            if (row >= job.down || c >= job.sums_row) continue;
+            const float4 one = *(const float4 *)(from + (usize(k) * job.down + row) * job.sums_row + c);
+            sum[e] = make_float4(sum[e].x + one.x, sum[e].y + one.y, sum[e].z + one.z, sum[e].w + one.w);
         }
+#pragma unroll
+    for (u32 e = 0; e < EACH; e++) {
+        const u32 at = lane + e * 32;
+        *(float4 *)(sums + at / (WIDTH / 4) * C::APART + at % (WIDTH / 4) * 4) = sum[e];
     }
     __syncwarp();
-    losses<C>(job, i, row0, sums, now);
+    losses<C, 1>(job, i, row0, sums, now);
 }
 
 #define PARTS(width) \

@@ -217,8 +217,8 @@ impl Product {
     /// The kernel that adds the parts of sums of the head.
     pub fn of_parts(&self, m: u32) -> Launch {
         let width = self.across.next_power_of_two().max(16);
-        let blocks = u64::from(m) * u64::from(self.down.div_ceil(128));
-        let shared = 128 * (width + 8) * 4;
+        let blocks = u64::from(m) * u64::from(self.down.div_ceil(32));
+        let shared = 32 * (width + 8) * 4;
         Launch { name: format!("slopes_{width}"), threads: 128, shared, blocks }
     }
 
