@@ -662,3 +662,17 @@ impl<T: Real> Plan<T> {
         Some((measures, &self.evaluations[measures.probe]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Extent;
+
+    /// Columns without features, and all bytes, are no reason for plain kernels.
+    #[test]
+    fn columns_of_very_different_sizes_are_uneven() {
+        let even = |tops: &[f32]| Extent::new(1.0, tops).even;
+        assert!(even(&[]) && even(&[3.0, 0.0, 0.001]));
+        assert!(!even(&[1e4, 1.0]) && !even(&[1e-6, 0.0, 1.0]));
+        assert_eq!(Extent::new(2.0, &[3.0, 7.0]).top, 7.0);
+    }
+}
