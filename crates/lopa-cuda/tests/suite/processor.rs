@@ -186,7 +186,7 @@ fn kernels_of_any_model_for_hopper_cards_agree_with_the_processor_without_a_card
 fn hopper() {
     check();
     agree::layers();
-    shapes::layers(60);
+    shapes::layers(30);
 }
 
 #[test]
