@@ -182,9 +182,21 @@ template <int END_, bool BYTES_, int WARPS_, int WIDTH_> struct Tile {
     static constexpr int BLOCKS = (WIDTH > 64 ? 2 : WIDTH == 64 ? 3 : 4) * 4 / WARPS;
 };
 
+// Samples and labels of the rows that a lane shares: one of every eight. All are read before any is used, and before the products.
+template <int GROUPS> struct Drawn { u32 picks[GROUPS], labels[GROUPS]; };
+template <int GROUPS> __device__ __forceinline__ Drawn<GROUPS> drawn(const Product &job, u32 i, u32 row0) {
+    Drawn<GROUPS> o;
+    const u32 first = row0 + threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int e = 0; e < GROUPS; e++) o.picks[e] = first + 8 * e < job.down ? __ldg(job.samples + usize(i) * job.each + first + 8 * e) : 0;
+#pragma unroll
+    for (int e = 0; e < GROUPS; e++) o.labels[e] = first + 8 * e < job.down && job.loss <= LOGISTIC ? __ldg(job.labels + o.picks[e]) : 0;
+    return o;
+}
+
 // Scores of 32 rows (or 8 GROUPS), and those along v, become what d, h and errors sum up: for xi1 and sigma2 the slopes, for sigma1 minus the
 // slopes, for xi2 the curvature along v, for xi3 minus both. Four lanes share a row, each with every fourth class.
-template <class C, int GROUPS = 4> __device__ __forceinline__ void losses(const Product &job, u32 i, u32 row0, const float *sums, u32 now) {
+template <class C, int GROUPS> __device__ __forceinline__ void losses(const Product &job, u32 i, u32 row0, const Drawn<GROUPS> &drawn, const float *sums, u32 now) {
     const u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, classes = job.across / 2;
     const usize of_node = usize(i) * job.many;
     // Bounds of scores, then of slopes and curvatures.
@@ -199,13 +211,12 @@ template <class C, int GROUPS = 4> __device__ __forceinline__ void losses(const 
     const float by = scale(heaviest * fmaxf(most, 2.0f * bound));
     if (row0 == 0 && lane == 0) job.to_by[of_node] = by;
     u8 *const to = job.to[0] + usize(i) * job.to_node;
-    // Samples and labels of all rows are read before any is used: one wait instead of four.
-    u32 picks[4], labels[4];
+    auto one_of = [](const u32 (&all)[GROUPS], int e) {
+        u32 one = all[0];
 #pragma unroll
-    for (int e = 0; e < GROUPS; e++) picks[e] = row0 + 8 * e + g < job.down ? __ldg(job.samples + usize(i) * job.each + row0 + 8 * e + g) : 0;
-#pragma unroll
-    for (int e = 0; e < GROUPS; e++) labels[e] = row0 + 8 * e + g < job.down && job.loss <= LOGISTIC ? __ldg(job.labels + picks[e]) : 0;
-    auto one_of = [](const u32 (&all)[4], int e) { return e == 0 ? all[0] : e == 1 ? all[1] : e == 2 ? all[2] : all[3]; };
+        for (int k = 1; k < GROUPS; k++) one = e == k ? all[k] : one;
+        return one;
+    };
     u32 top = 0;
 #pragma unroll 1
     for (int e = 0; e < GROUPS; e++) {
@@ -217,7 +228,7 @@ template <class C, int GROUPS = 4> __device__ __forceinline__ void losses(const 
 #pragma unroll
         for (u32 b = 1; b < 5; b++)
             if (row >= job.start[b]) batch = b, weight = weights[b];
-        const u32 pick = one_of(picks, e), label = one_of(labels, e);
+        const u32 pick = one_of(drawn.picks, e), label = one_of(drawn.labels, e);
         const float *const x = job.x[now] + usize(i) * job.n + job.offset;
         if (job.x[now] && there && (batch <= OF_XI2 || batch == OF_XI3)) {
             const float part = sigmoid(x[pick]);
@@ -380,13 +391,46 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
         commit();
     };
 
-    // The strength of the regulariser for a row of results of this warp.
-    const float *const x = C::END == REGULARISES && job.x[at % 2] ? job.x[at % 2] + usize(i) * job.n : nullptr;
-    auto twice = [](float a) { return a + a; };
-    float strength = job.ridge;
-    if (C::END == REGULARISES && x && job.per != PER_COLUMN) {
-        const u32 row = min(row0 + row_w + lane, job.down - 1);
-        strength = twice(exponential(x[job.per == PER_GROUP ? job.group[row] : row]));
+    // D and h also read theta and v. Neighbouring lanes have neighbours: four numbers each where all are at multiples of sixteen bytes.
+    // The strengths of the regulariser are those of 32 rows, or of the columns. Some of this is read before the products.
+    constexpr int MANY = 16, STRENGTHS = C::END == REGULARISES ? C::CHUNKS : 1;
+    constexpr bool READS = C::END == REGULARISES, EARLY = READS && C::WIDTH <= 32 && C::WARPS == 2;
+    const u32 rows_w = row0 + row_w < job.down ? min(u32(C::OWN_ROWS), job.down - row0 - row_w) : 0;
+    const u32 wide = min(u32(C::WIDTH), job.across - column0), fours = job.even ? 4 : 1, beside = wide / fours;
+    const u32 all = rows_w * beside, over = (1 << 20) / beside + 1; // a number below 2^11, times `over`, over 2^20, is a number over `beside`
+    auto spot = [&](u32 item, u32 &r, u32 &c) { // of this lane
+        const u32 at = lane + item * 32;
+        r = at * over >> 20, c = (at - r * beside) * fours;
+        return at < all;
+    };
+    const float *const with_w = (const float *)(job.with[part] + usize(i) * job.with_node + usize(row0 + row_w) * job.with_row) + column0;
+    float others[READS ? MANY : 1], strengths[STRENGTHS];
+    auto read_others = [&](u32 item) {
+        u32 r, c;
+        auto from = [&] { return (const float *)((const u8 *)with_w + r * job.with_row) + c; };
+        if (job.even) {
+#pragma unroll
+            for (int e = 0; e < MANY / 4; e++)
+                if (spot(item + e, r, c)) *(float4 *)(others + 4 * e) = *(const float4 *)from();
+        } else
+#pragma unroll
+            for (int e = 0; e < MANY; e++)
+                if (spot(item + e, r, c)) others[e] = *from();
+    };
+    if constexpr (EARLY) read_others(0);
+    Drawn<C::END == LOSES ? 4 : 1> rows_drawn;
+    if constexpr (C::END == LOSES)
+        if (job.parts == 1) rows_drawn = drawn<4>(job, i, row0 + row_w);
+    if constexpr (READS) {
+        const float *const x = job.x[at % 2] ? job.x[at % 2] + usize(i) * job.n : nullptr;
+#pragma unroll
+        for (int e = 0; e < STRENGTHS; e++) {
+            strengths[e] = job.ridge;
+            const u32 row = min(row0 + row_w + lane, job.down - 1), column = min(column0 + e * 32 + lane, job.across - 1);
+            if (!x || e > 0 && job.per != PER_COLUMN) continue;
+            const float half = exponential(x[job.per == PER_COLUMN ? column : job.per == PER_GROUP ? job.group[row] : row]);
+            strengths[e] = half + half;
+        }
     }
 
     float sum[C::SIXTEENS][C::TILES][4] = {};
@@ -505,6 +549,14 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
         }
     };
     wait_for_last();
+    // What factors were multiplied by, and results are.
+    const float left_by = job.left_by ? job.left_by[of_node] : job.left_is, right_by = job.right_by ? job.right_by[of_node] : job.right_is;
+    float to_by = 8192.0f, with_by = 0.0f; // activations are at most 1
+    if (C::HALVES && (TURNED || job.activation == RELU)) {
+        const float left_top = job.left_top ? top_of(job.left_top, of_node) : job.left_most;
+        to_by = scale(fmaxf(float(deep + 1) * left_top * top_of(job.right_top, of_node), TURNED ? 0.0f : 1.0f));
+    }
+    if (TURNED) with_by = 1.0f / (job.with_by ? job.with_by[of_node] : 8192.0f);
     // The numbers of rows are known before they are wanted: those of the first stages all at once, later ones a stage ahead.
     const u32 ahead = job.stages - (C::AHEAD ? 2 : 1);
     auto look = [&](u32 k) {
@@ -544,7 +596,6 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
     __syncthreads();
 
     // Each warp turns its sums into results.
-    const float left_by = job.left_by ? job.left_by[of_node] : job.left_is, right_by = job.right_by ? job.right_by[of_node] : job.right_is;
     float *const sums = (float *)room + row_w * C::APART;
     // A power of two, times the unit of bytes whose scores are wanted.
     const float by = (C::BYTES && C::END == LOSES ? job.unit : 1.0f) / (left_by * right_by);
@@ -565,48 +616,53 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
             }
             return;
         }
-        losses<C>(job, i, row0 + row_w, sums, at % 2);
+        losses<C>(job, i, row0 + row_w, rows_drawn, sums, at % 2);
         return;
     }
     __syncwarp();
     u8 *const to = job.to[part] + usize(i) * job.to_node;
     const u8 *const with = job.with[part] + usize(i) * job.with_node;
     if constexpr (C::HALVES) {
-        float to_by = 8192.0f; // activations are at most 1
-        if (TURNED || job.activation == RELU) {
-            const float left_top = job.left_top ? top_of(job.left_top, of_node) : job.left_most;
-            to_by = scale(fmaxf(float(deep + 1) * left_top * top_of(job.right_top, of_node), TURNED ? 0.0f : 1.0f));
-        }
         if (blockIdx.x % tiles == 0 && tid == 0) job.to_by[of_node] = to_by;
-        const float with_by = TURNED ? 1.0f / (job.with_by ? job.with_by[of_node] : 8192.0f) : 0.0f;
         u32 top = TURNED ? 0 : __float_as_uint(1.0f); // of the unit that is 1
-#pragma unroll 4
-        for (int j = 0; j < C::TILES * C::SIXTEENS / 2; j++) {
-            const u32 at = lane + j * 32, r = at / C::TILES, c = at % C::TILES * 8, row = row0 + row_w + r, column = column0 + c;
-            if (row >= job.down || column >= job.across) continue;
-            Eight all;
-            *(float4 *)all.at = *(const float4 *)(sums + r * C::APART + c);
-            *(float4 *)(all.at + 4) = *(const float4 *)(sums + r * C::APART + c + 4);
-            if constexpr (TURNED) {
-                const Eight hidden = eight(with + usize(row) * job.with_row + place_of(column), with_by);
+        // A lane's eights are read some at a time, before any is written: one wait for all.
+        constexpr int EIGHTS = C::TILES * C::SIXTEENS / 2, SOME = EIGHTS < 4 ? EIGHTS : 4;
+#pragma unroll 1
+        for (int first = 0; first < EIGHTS; first += SOME) {
+            Eight others[SOME];
+            auto place = [&](int e, u32 &r, u32 &c) {
+                const u32 at = lane + (first + e) * 32;
+                r = at / C::TILES, c = at % C::TILES * 8;
+                return first + e < EIGHTS && row0 + row_w + r < job.down && column0 + c < job.across;
+            };
+            u32 r, c;
 #pragma unroll
-                for (int e = 0; e < 8; e++) all.at[e] = column + e < job.across ? all.at[e] * slope(hidden.at[e], job.activation) : 0.0f;
-            } else {
-                if (BYTES) {
-                    Eight one = {};
-                    if (job.bias) one = eight(bias + place_of(column), 1.0f / right_by);
+            for (int e = 0; e < SOME; e++) {
+                others[e] = {};
+                if (!place(e, r, c)) continue;
+                if (TURNED) others[e] = eight(with + usize(row0 + row_w + r) * job.with_row + place_of(column0 + c), with_by);
+                else if (BYTES && job.bias) others[e] = eight(bias + place_of(column0 + c), 1.0f / right_by);
+            }
 #pragma unroll
-                    for (int e = 0; e < 8; e++) all.at[e] = fmaf(all.at[e], job.unit, one.at[e]);
-                }
+            for (int j = 0; j < SOME; j++) {
+                if (!place(j, r, c)) continue;
+                const u32 column = column0 + c;
+                Eight all;
+                *(float4 *)all.at = *(const float4 *)(sums + r * C::APART + c);
+                *(float4 *)(all.at + 4) = *(const float4 *)(sums + r * C::APART + c + 4);
 #pragma unroll
                 for (int e = 0; e < 8; e++) {
-                    const float a = active(all.at[e], job.activation);
-                    all.at[e] = column + e < job.across ? a : column + e == job.across ? 1.0f : 0.0f;
+                    if (TURNED) all.at[e] = column + e < job.across ? all.at[e] * slope(others[j].at[e], job.activation) : 0.0f;
+                    else {
+                        if (BYTES) all.at[e] = fmaf(all.at[e], job.unit, others[j].at[e]);
+                        const float a = active(all.at[e], job.activation);
+                        all.at[e] = column + e < job.across ? a : column + e == job.across ? 1.0f : 0.0f;
+                    }
                 }
-            }
-            keep(to + usize(row) * job.to_row + place_of(column), all, to_by);
+                keep(to + usize(row0 + row_w + r) * job.to_row + place_of(column), all, to_by);
 #pragma unroll
-            for (int e = 0; e < 8; e++) top = max(top, bits_of(all.at[e]));
+                for (int e = 0; e < 8; e++) top = max(top, bits_of(all.at[e]));
+            }
         }
         if (job.to_top) {
             top = __reduce_max_sync(~0u, top);
@@ -616,33 +672,35 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
         if (!TURNED && job.across % 8 == 0 && column0 + C::WIDTH >= job.across && tid < C::ROWS && row0 + tid < job.down)
             keep(to + usize(row0 + tid) * job.to_row + place_of(job.across), 1.0f, to_by);
     } else {
-        // The strength of a row is behind its results.
-        if (C::END == REGULARISES) sums[lane * C::APART + C::WIDTH] = strength;
+        // Strengths are behind the results of rows.
+        if constexpr (READS)
+#pragma unroll
+            for (int e = 0; e < STRENGTHS; e++) sums[lane * C::APART + C::WIDTH + e] = strengths[e];
         __syncwarp();
-        auto result = [&](u32 r, u32 c, float sum) {
-            const u32 row = row0 + row_w + r, column = column0 + c;
-            if (C::END == SCALES) return sum * (job.bias && row + 1 == job.down ? 1.0f : job.unit);
-            const float ridge = x && job.per == PER_COLUMN ? twice(exponential(x[column])) : sums[r * C::APART + C::WIDTH];
-            return fmaf(ridge, ((const float *)(with + usize(row) * job.with_row))[column], BYTES ? sum * job.unit : sum);
+        const bool of_columns = READS && job.per == PER_COLUMN && job.x[0];
+        float *const to_w = (float *)(to + usize(row0 + row_w) * job.to_row) + column0;
+        auto result = [&](u32 r, u32 c, float other) {
+            const float sum = sums[r * C::APART + c];
+            if (!READS) return sum * (job.bias && row0 + row_w + r + 1 == job.down ? 1.0f : job.unit);
+            return fmaf(sums[(of_columns ? c % 32 : r) * C::APART + C::WIDTH + (of_columns ? c / 32 : 0)], other, BYTES ? sum * job.unit : sum);
         };
-        auto into = [&](u32 r, u32 c) { return (float *)(to + usize(row0 + row_w + r) * job.to_row) + column0 + c; };
-        const u32 rows = row0 + row_w < job.down ? min(u32(C::OWN_ROWS), job.down - row0 - row_w) : 0;
-        const u32 wide = min(u32(C::WIDTH), job.across - column0);
-        if (job.even) {
-#pragma unroll 2
-            for (u32 at = lane; at < rows * (C::WIDTH / 4); at += 32) {
-                const u32 r = at / (C::WIDTH / 4), c = at % (C::WIDTH / 4) * 4;
-                if (c >= wide) continue;
-                const float4 four = *(const float4 *)(sums + r * C::APART + c);
-                *(float4 *)into(r, c) = make_float4(result(r, c, four.x), result(r, c + 1, four.y), result(r, c + 2, four.z), result(r, c + 3, four.w));
-            }
-        } else {
-            // Neighbouring lanes write neighbours.
-#pragma unroll 4
-            for (u32 at = lane; at < rows * wide; at += 32) {
-                const u32 r = at / wide, c = at % wide;
-                *into(r, c) = result(r, c, sums[r * C::APART + c]);
-            }
+        auto into = [&](u32 r, u32 c) { return (float *)((u8 *)to_w + r * job.to_row) + c; };
+        const u32 step = READS ? MANY / fours : 4, items = (all + 31) / 32;
+#pragma unroll 1
+        for (u32 item = 0; item < items; item += step) {
+            if constexpr (READS)
+                if (!EARLY || item > 0) read_others(item);
+            u32 r, c;
+            auto other = [&](int e) { return READS ? others[e] : 0.0f; };
+            if (job.even) {
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    if (spot(item + e, r, c))
+                        *(float4 *)into(r, c) = make_float4(result(r, c, other(4 * e)), result(r, c + 1, other(4 * e + 1)), result(r, c + 2, other(4 * e + 2)), result(r, c + 3, other(4 * e + 3)));
+            } else
+#pragma unroll
+                for (int e = 0; e < (READS ? MANY : 4); e++)
+                    if (spot(item + e, r, c)) *into(r, c) = result(r, c, other(e));
         }
     }
 }
@@ -650,10 +708,11 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
 // Adds the parts of sums, which become slopes of the losses; a warp has eight rows, so that many work at the same time.
 template <int WIDTH> __device__ __forceinline__ void slopes_of_parts(const Product &job, u32 now) {
     typedef Tile<LOSES, false, 4, WIDTH> C;
-    wait_for_last();
     const u32 tiles = (job.down + 31) / 32, i = blockIdx.x / tiles, lane = threadIdx.x % 32;
     if (job.awake && !(job.awake[i] & 1)) return;
     const u32 row_w = threadIdx.x / 32 * 8, row0 = blockIdx.x % tiles * 32 + row_w;
+    const Drawn<1> rows_drawn = drawn<1>(job, i, row0);
+    wait_for_last();
     float *const sums = (float *)room + row_w * C::APART;
     const float *const from = job.sums + usize(i) * job.parts * job.down * job.sums_row;
     constexpr u32 EACH = WIDTH / 16; // float4 of a lane: all loads of two parts are under way at once
@@ -673,7 +732,7 @@ template <int WIDTH> __device__ __forceinline__ void slopes_of_parts(const Produ
         *(float4 *)(sums + at / (WIDTH / 4) * C::APART + at % (WIDTH / 4) * 4) = sum[e];
     }
     __syncwarp();
-    losses<C, 1>(job, i, row0, sums, now);
+    losses<C, 1>(job, i, row0, rows_drawn, sums, now);
 }
 
 #define PARTS(width) \
@@ -757,22 +816,33 @@ __device__ __forceinline__ void heads(const Job<float> &job, u32 i, u32 piece, u
     const u32 rows = job.p / classes, end = job.pieces == 1 ? rows : min(rows, (piece + 1) * TURNS * each);
     const bool with_s = job.hidden_layers == 0 && job.per == PER_ROW && !job.awake;
     u8 *const to = job.heads + usize(i) * rows * job.head_row + place_of(2 * c);
-#pragma unroll 2
-    for (u32 first = piece * TURNS * each; first < end; first += each) {
-        const u32 row = first + threadIdx.x / lanes;
-        Eight both = {};
-        float sum = 0.0f;
+#pragma unroll 1
+    for (u32 first = piece * TURNS * each; first < end; first += TURNS * each) {
+        Eight both[TURNS];
+        float strength[TURNS];
+        // All are read before the first is written: one wait instead of four.
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (row < end && c + e < classes) both.at[2 * e] = theta[row * classes + e], both.at[2 * e + 1] = v[row * classes + e];
-        if (row < end && c < classes) keep(to + usize(row) * job.head_row, both, by, job.head_behind);
-        if (!with_s) continue;
+        for (int j = 0; j < TURNS; j++) {
+            const u32 row = first + j * each + threadIdx.x / lanes;
+            both[j] = {};
 #pragma unroll
-        for (int e = 0; e < 4; e++) sum = fmaf(both.at[2 * e], both.at[2 * e + 1], sum);
-        for (u32 lane = lanes / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
-        if (row >= end || c) continue;
-        const float half = exponential(job.x[now][usize(i) * job.n + row]);
-        job.s[usize(i) * job.n + row] = -(half + half) * sum;
+            for (int e = 0; e < 4; e++)
+                if (row < end && c + e < classes) both[j].at[2 * e] = theta[row * classes + e], both[j].at[2 * e + 1] = v[row * classes + e];
+            if (with_s) strength[j] = row < end && c == 0 ? job.x[now][usize(i) * job.n + row] : 0.0f;
+        }
+#pragma unroll
+        for (int j = 0; j < TURNS; j++) {
+            const u32 row = first + j * each + threadIdx.x / lanes;
+            float sum = 0.0f;
+            if (row < end && c < classes) keep(to + usize(row) * job.head_row, both[j], by, job.head_behind);
+            if (!with_s) continue;
+#pragma unroll
+            for (int e = 0; e < 4; e++) sum = fmaf(both[j].at[2 * e], both[j].at[2 * e + 1], sum);
+            for (u32 lane = lanes / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
+            if (row >= end || c) continue;
+            const float half = exponential(strength[j]);
+            job.s[usize(i) * job.n + row] = -(half + half) * sum;
+        }
     }
 }
 

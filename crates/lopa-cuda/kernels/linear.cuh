@@ -17,8 +17,8 @@ template <class T> __device__ T row_sum(const T (&rows)[4]) {
     return in_pairs((last ? second : first) + passed(last ? first : second, 8), 4);
 }
 
-// The number of classes: kernels are made for one, for ten, and for up to 16 and 64.
-#define CLASSES(most) (most == 1 || most == 10 ? most : job.classes)
+// The number of classes: kernels are made for one, and for up to 16 and 64.
+#define CLASSES(most) (most == 1 ? 1 : job.classes)
 
 // Whether that is more than one, but few.
 #define FEW(most) (most > 1 && most <= 16)
@@ -233,8 +233,7 @@ template <int MOST, class T, class S> __device__ void scores(const Job<T> &job, 
     bool busy = threadIdx.x < 32 * WARPS && k < sloped(job);
     auto own = far<false>(job, i);
     if constexpr (FEW(MOST)) {
-        // Kernels that know the number of classes are used only where there is room.
-        if (MOST == 10 || shared_bytes() > 0) {
+        if (shared_bytes() > 0) {
             extern __shared__ __align__(16) u8 room[];
             T *theta = (T *)room;
             Linear<T, true> near = {theta, theta + CLASSES(MOST) * apart(job), own.slopes, own.picks};
@@ -249,7 +248,7 @@ template <int MOST, class T, class S> __device__ void scores(const Job<T> &job, 
             return;
         }
     }
-    if (!busy || MOST == 10) return;
+    if (!busy) return;
     // A single class lies as it should, if no zeros need to come after its last weight.
     if (MOST == 1 && job.stride == job.features) scores<ROWS, MOST, S>(job, far<MOST == 1>(job, i), now, i, k);
     else scores<ROWS, MOST, S>(job, own, now, i, k);
@@ -345,21 +344,10 @@ __device__ void store(const Job<T> &job, const Linear<T, BY_CLASS> &own, T *to, 
                       const T (&strength)[WIDE], const T (&sum)[WIDE][MOST]) {
     u32 classes = CLASSES(MOST);
     usize at = usize(i) * job.features + q0;
-    if (WIDE == 4 && MOST == 10 && job.features % WIDE == 0) {
-        // The numbers of a thread are neighbours, so that four can be stored at once.
 #pragma unroll
-        for (int k = 0; k < WIDE * MOST; k += 4) {
-            Four<T> some;
-#pragma unroll
-            for (int e = 0; e < 4; e++) some.at[e] = sum[(k + e) / MOST][(k + e) % MOST];
-            if (most > 0) *(Four<T> *)(to + at * MOST + k) = some;
-        }
-    } else {
-#pragma unroll
-        for (int e = 0; e < WIDE; e++)
-            UNROLLED for (u32 c = 0; c < MOST; c++)
-                if (e < most && c < classes) to[(at + e) * classes + c] = sum[e][c];
-    }
+    for (int e = 0; e < WIDE; e++)
+        UNROLLED for (u32 c = 0; c < MOST; c++)
+            if (e < most && c < classes) to[(at + e) * classes + c] = sum[e][c];
     if (to != job.d || most == 0 || job.per != PER_ROW) return;
     T dots[WIDE] = {};
     for (u32 c = 0; c < classes; c++) {
@@ -403,7 +391,7 @@ template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, 
     u32 i = blockIdx.x / chunks, q = blockIdx.x % chunks * blockDim.x + threadIdx.x;
     if (asleep(job, i)) return;
     auto own = far<false>(job, i);
-    if (MOST == 10 || shared_bytes() > 0) {
+    if (shared_bytes() > 0) {
         // Every thread reads these.
         extern __shared__ __align__(16) u8 room[];
         T *slopes = (T *)room;
@@ -415,7 +403,7 @@ template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, 
         __syncthreads();
         // Called here, it is compiled for slopes in shared memory.
         item<1, MOST, S>(job, Linear<T, false>{own.theta, own.v, slopes, picks}, now, i, q);
-    } else if (MOST != 10) {
+    } else {
         item<1, MOST, S>(job, own, now, i, q);
     }
 }

@@ -70,11 +70,8 @@ template <class T> __device__ void tick(const Job<T> &job, u32 count) {
     extern "C" __global__ void __launch_bounds__(128) sizes_##end(const Sizes<T> job, u32) { sizes(job); }
 
 // With more classes, the sums fill the registers.
-#define WHOLE(most, threads) \
-    WIDE_ENTRY(threads, whole_bytes_##most##_f32, float, (whole<most, float, u8>(job, at))) \
-    WIDE_ENTRY(threads, whole_##most##_f32, float, (whole<most, float, float>(job, at)))
-WHOLE(10, 640) WHOLE(16, 512)
-LINEAR(10, f32, float)
+WIDE_ENTRY(512, whole_bytes_16_f32, float, (whole<16, float, u8>(job, at)))
+WIDE_ENTRY(512, whole_16_f32, float, (whole<16, float, float>(job, at)))
 ENTRY(heads_16_f32, float, (heads<16, 256>(job)))
 ENTRIES(f32, float)
 ENTRIES(f64, double)

@@ -462,7 +462,6 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Option<Wanted> {
     // With more classes, only f32 sums fit into registers, and two blocks should fit on a multiprocessor.
     let (most, room) = match (classes, T::BYTES) {
         (1, _) => (1, NEAR),
-        (10, 4) => (10, card.near / 2),
         (2..=16, 4) => (16, card.near / 2),
         _ => return None,
     };
@@ -473,11 +472,7 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Option<Wanted> {
     }
     // As many threads as have enough registers: in large blocks, which finish sooner, if all of them run at once; else in small
     // ones, many of which share a multiprocessor.
-    let threads = match most {
-        1 => 1024,
-        10 => 640,
-        _ => 512,
-    };
+    let threads = if most == 1 { 1024 } else { 512 };
     let threads = match (m, features) {
         (..=264, _) => threads,
         (528.., ..=128) => 128,
@@ -540,7 +535,6 @@ fn linear<T: Scalar>(card: &Card, job: &Job<T>, with_s: bool) -> Vec<Wanted> {
     // The kernels for this number of classes, and the number of rows that a warp processes at once.
     let (most, together) = match classes {
         0 | 1 => (1, 1),
-        10 if weights > 0 && slopes > 0 && T::BYTES == 4 => (10, 4),
         2..=16 => (16, 4),
         _ => (64, 1),
     };

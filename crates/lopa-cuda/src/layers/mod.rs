@@ -41,8 +41,7 @@ pub fn can<T: Real>(plan: &Plan<T>, capability: [i32; 2]) -> bool {
 const PROCESSORS: u32 = 132;
 
 /// Whether the kernels are worth using. For at most two classes one block that does the whole iteration of a node takes less time,
-/// unless there are few nodes with much work each. So do the plain kernels that were made for ten classes, in small minibatches of
-/// bytes. The same in all processes.
+/// unless there are few nodes with much work each. The same in all processes.
 pub fn should<T: Real>(plan: &Plan<T>, capability: [i32; 2]) -> bool {
     let of = &plan.evaluations[0].job;
     let work = f64::from(of.size[0] + of.size[1] + of.size[3]) * f64::from(of.features);
@@ -50,8 +49,7 @@ pub fn should<T: Real>(plan: &Plan<T>, capability: [i32; 2]) -> bool {
     // Microseconds on an H200.
     let alone = 10.0 + f64::from(plan.total.div_ceil(PROCESSORS)) * work / (faster * 7e3);
     let together = 25.0 + f64::from(plan.total) * work / (faster * 450e3);
-    let ten = of.classes == 10 && plan.has_bytes() && of.features <= 1024 && work < 150e3;
-    let slower = of.per == PER_ROW && (of.classes <= 2 && alone < together || ten);
+    let slower = of.per == PER_ROW && of.classes <= 2 && alone < together;
     can(plan, capability) && !(plan.kind == Kind::Linear && slower)
 }
 
