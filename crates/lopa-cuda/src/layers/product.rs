@@ -247,7 +247,8 @@ impl Product {
                 let numbers: &[u32] = if tile.ahead() { &[4] } else { &[3, 6] };
                 numbers.iter().map(move |&stages| {
                     let [stage, sums] = tile.bytes(form, hopper);
-                    (tile, stages, (stages * stage).max(sums))
+                    let used = stages.min(deepest as u32).max(1);
+                    (tile, stages, (used * stage).max(sums))
                 })
             });
         let results = if form == Form::Errors { WITH } else { RESULTS };
