@@ -2,7 +2,7 @@
 // sm_80 on: any number of hidden layers, none in a linear model, biases or none, any activation, any loss.
 //
 //   move, draw, update, find, tick, carry, sizes    as in lopa.cu
-//   tops       the largest entries of theta and v, where several blocks split them and `move` has not seen them
+//   tops       the largest entries of theta and v, where `move` has not seen them
 //   halves     splits theta, v and x
 //   forward    inputs of a layer times its weights: activations
 //   head       the last of them, or features, times theta and v: scores, and from these the slopes of the losses
@@ -777,19 +777,6 @@ struct Layer {
 
 enum { SPLITTERS = 256, TURNS = 4 };
 
-// The largest |entry| of theta and v of node i, which have one block.
-__device__ __forceinline__ u32 top_of(const Job<float> &job, u32 i) {
-    __shared__ u32 all;
-    if (threadIdx.x == 0) all = 0;
-    __syncthreads();
-    u32 top = 0;
-    for (usize j = usize(i) * job.p + threadIdx.x; j < usize(i + 1) * job.p; j += SPLITTERS) top = max(top, max(bits_of(job.theta[j]), bits_of(job.v[j])));
-    top = __reduce_max_sync(~0u, top);
-    if (threadIdx.x % 32 == 0) atomicMax(&all, top);
-    __syncthreads();
-    return all;
-}
-
 // How many lanes split a row of theta and v; each takes four classes.
 __device__ __forceinline__ u32 lanes_of(u32 classes) {
     u32 lanes = 1;
@@ -802,7 +789,7 @@ __device__ __forceinline__ u32 lanes_of(u32 classes) {
 __device__ __forceinline__ void heads(const Job<float> &job, u32 i, u32 piece, u32 now) {
     const u32 classes = job.classes, lanes = lanes_of(classes), each = SPLITTERS / lanes, c = threadIdx.x % lanes * 4;
     u32 *const known = job.tops + usize(i) * job.many;
-    const u32 top = job.pieces == 1 ? top_of(job, i) : known[TURN_TOP + now];
+    const u32 top = known[TURN_TOP + now];
     const float by = scale(__uint_as_float(top));
     if (piece == 0 && threadIdx.x == 0) known[HEAD_TOP] = top, known[HEAD_BY] = __float_as_uint(by);
     if (job.loss == SQUARED) {
@@ -813,36 +800,33 @@ __device__ __forceinline__ void heads(const Job<float> &job, u32 i, u32 piece, u
         if (threadIdx.x % 32 == 0) atomicMax(known + TARGET_TOP, target);
     }
     const float *const theta = job.theta + usize(i) * job.p + c, *const v = job.v + usize(i) * job.p + c;
-    const u32 rows = job.p / classes, end = job.pieces == 1 ? rows : min(rows, (piece + 1) * TURNS * each);
+    const u32 rows = job.p / classes, first = piece * TURNS * each + threadIdx.x / lanes;
     const bool with_s = job.hidden_layers == 0 && job.per == PER_ROW && !job.awake;
     u8 *const to = job.heads + usize(i) * rows * job.head_row + place_of(2 * c);
-#pragma unroll 1
-    for (u32 first = piece * TURNS * each; first < end; first += TURNS * each) {
-        Eight both[TURNS];
-        float strength[TURNS];
-        // All are read before the first is written: one wait instead of four.
+    Eight both[TURNS];
+    float strength[TURNS];
+    // All are read before the first is written: one wait instead of four.
 #pragma unroll
-        for (int j = 0; j < TURNS; j++) {
-            const u32 row = first + j * each + threadIdx.x / lanes;
-            both[j] = {};
+    for (int j = 0; j < TURNS; j++) {
+        const u32 row = first + j * each;
+        both[j] = {};
 #pragma unroll
-            for (int e = 0; e < 4; e++)
-                if (row < end && c + e < classes) both[j].at[2 * e] = theta[row * classes + e], both[j].at[2 * e + 1] = v[row * classes + e];
-            if (with_s) strength[j] = row < end && c == 0 ? job.x[now][usize(i) * job.n + row] : 0.0f;
-        }
+        for (int e = 0; e < 4; e++)
+            if (row < rows && c + e < classes) both[j].at[2 * e] = theta[row * classes + e], both[j].at[2 * e + 1] = v[row * classes + e];
+        if (with_s) strength[j] = row < rows && c == 0 ? job.x[now][usize(i) * job.n + row] : 0.0f;
+    }
 #pragma unroll
-        for (int j = 0; j < TURNS; j++) {
-            const u32 row = first + j * each + threadIdx.x / lanes;
-            float sum = 0.0f;
-            if (row < end && c < classes) keep(to + usize(row) * job.head_row, both[j], by, job.head_behind);
-            if (!with_s) continue;
+    for (int j = 0; j < TURNS; j++) {
+        const u32 row = first + j * each;
+        if (row < rows && c < classes) keep(to + usize(row) * job.head_row, both[j], by, job.head_behind);
+        if (!with_s) continue;
+        float sum = 0.0f;
 #pragma unroll
-            for (int e = 0; e < 4; e++) sum = fmaf(both[j].at[2 * e], both[j].at[2 * e + 1], sum);
-            for (u32 lane = lanes / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
-            if (row >= end || c) continue;
-            const float half = exponential(strength[j]);
-            job.s[usize(i) * job.n + row] = -(half + half) * sum;
-        }
+        for (int e = 0; e < 4; e++) sum = fmaf(both[j].at[2 * e], both[j].at[2 * e + 1], sum);
+        for (u32 lane = lanes / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
+        if (row >= rows || c) continue;
+        const float half = exponential(strength[j]);
+        job.s[usize(i) * job.n + row] = -(half + half) * sum;
     }
 }
 

@@ -185,7 +185,7 @@ template <class T> __device__ void move(const Job<T> &job, u32 at) {
             if (first + e * width < job.p) keep(job, usize(i) * job.p + first + e * width, both[e]);
             top = fmaxf(top, size_of(both[e]));
         }
-        if (job.pieces > 1) note(job, 1 - at % 2, i, top);
+        if (job.many) note(job, 1 - at % 2, i, top);
         return;
     }
     block -= turners;

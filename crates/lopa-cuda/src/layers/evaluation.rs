@@ -187,7 +187,7 @@ impl<T: Real> Evaluation<'_, T> {
         let Evaluation { job, shape, .. } = self;
         let (m, pieces) = (u64::from(job.m), shape.pieces());
         let mut all = Vec::new();
-        if pieces > 1 && !moves {
+        if !moves {
             all.push(alone("tops", SPLITTERS, m * u64::from(job.p.div_ceil(SPLITTERS * SOME))));
         }
         let of_x = (0..shape.units.len()).map(|l| u64::from(shape.blocks(l))).sum::<u64>();

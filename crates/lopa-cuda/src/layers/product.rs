@@ -108,12 +108,10 @@ const TILES: [Tile; 11] = [
 const PROCESSORS: u64 = 132;
 const SHARED: u32 = 227 << 10;
 
-/// Measured cycles: until the first terms arrive; until a stage arrives; for the results of a column; for results that read other
-/// numbers.
+/// Measured cycles: until the first terms arrive; until a stage arrives; for the results of a column.
 const START: u64 = 4000;
 const STAGE: u64 = 2600;
 const RESULTS: u64 = 48;
-const WITH: u64 = 120;
 
 /// Bytes per cycle that a multiprocessor reads from the second-level cache, when all of them read and when few do.
 const BYTES: u64 = 26;
@@ -251,7 +249,11 @@ impl Product {
                     (tile, stages, (used * stage).max(sums))
                 })
             });
-        let results = if form == Form::Errors { WITH } else { RESULTS };
+        // Errors read activations; wide tiles wait for them with little beside.
+        let column = |tile: Tile| match form {
+            Form::Errors => 64 + u64::from(tile.width).min(104),
+            _ => RESULTS,
+        };
         let of_bytes = form.of_bytes();
         // Bytes that a block reads for a stage.
         let stage_bytes = |tile: Tile| {
@@ -277,9 +279,12 @@ impl Product {
             let (alone, stages) = if tile.ahead() { (0, stages - 1) } else { (multiply, stages) };
             let step = (at_once * multiply.max(read)).max(alone + STAGE / u64::from(stages - 1));
             // Warps work on results at the same time, but wait for each other in part.
-            let of_warp = u64::from((tile.width + 16) * tile.rows() / tile.warps / 32) * results;
+            let of_warp =
+                u64::from((tile.width + 16) * tile.rows() / tile.warps / 32) * column(tile);
             let results = of_warp * (3 + at_once * u64::from(tile.warps) / 4) / 4;
-            rounds * (START + deepest * step + results)
+            // In later rounds a block starts while others multiply, if there are enough of them.
+            let start = if rounds > 2 && each > 2 { START / 4 } else { START };
+            rounds * (start + deepest * step + results)
         };
         // More stages pay where there are few blocks and many terms.
         let fitting = choices.filter(|&(tile, stages, shared)| {

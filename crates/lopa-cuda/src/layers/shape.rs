@@ -89,11 +89,11 @@ impl<'a> Shape<'a> {
         (self.inputs(l) * self.units[l].div_ceil(EIGHT)).div_ceil(SPLITTERS * TURNS)
     }
 
-    /// Pieces of a node's θ and v, one for a block. With hidden layers they are small, and one block splits them.
+    /// Pieces of a node's θ and v, one for a block.
     pub fn pieces(&self) -> u32 {
         let lanes = self.job.classes.div_ceil(FOUR).next_power_of_two();
         let rows = TURNS * SPLITTERS / lanes;
-        if self.linear() { self.job.features.div_ceil(rows) } else { 1 }
+        self.terms_of_scores().div_ceil(rows)
     }
 
     /// Terms of scores that a block sums up: fewer than all where there are few rows and many features. The same in all processes.
