@@ -84,14 +84,16 @@ fn main() -> Result<()> {
         let count = iterations.min((go(few)? / 2.0) as u32).max(1);
         let mut speeds = [go(count)?, go(count)?, go(count)?];
         speeds.sort_by(f64::total_cmp);
+        let finite = device.sizes()?.iter().flatten().all(|size| size.is_finite());
         println!(
             "{problem} {} nodes, {precision}: {:.1} it/s (median of three; {:.1} to {:.1}); nodes made in \
-             {made:.1?}, taken over in {opened:.1?}{}",
+             {made:.1?}, taken over in {opened:.1?}{}{}",
             experiment.network.nodes,
             speeds[1],
             speeds[0],
             speeds[2],
-            rates(nodes, batches, speeds[1])
+            rates(nodes, batches, speeds[1]),
+            if finite { "" } else { "; diverged" }
         );
     }
     Ok(())

@@ -549,14 +549,6 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
         }
     };
     wait_for_last();
-    // What factors were multiplied by, and results are.
-    const float left_by = job.left_by ? job.left_by[of_node] : job.left_is, right_by = job.right_by ? job.right_by[of_node] : job.right_is;
-    float to_by = 8192.0f, with_by = 0.0f; // activations are at most 1
-    if (C::HALVES && (TURNED || job.activation == RELU)) {
-        const float left_top = job.left_top ? top_of(job.left_top, of_node) : job.left_most;
-        to_by = scale(fmaxf(float(deep + 1) * left_top * top_of(job.right_top, of_node), TURNED ? 0.0f : 1.0f));
-    }
-    if (TURNED) with_by = 1.0f / (job.with_by ? job.with_by[of_node] : 8192.0f);
     // The numbers of rows are known before they are wanted: those of the first stages all at once, later ones a stage ahead.
     const u32 ahead = job.stages - (C::AHEAD ? 2 : 1);
     auto look = [&](u32 k) {
@@ -573,6 +565,14 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
         load(k);
     }
     look(ahead);
+    // What factors were multiplied by, and results are; read while the first copies are under way.
+    const float left_by = job.left_by ? job.left_by[of_node] : job.left_is, right_by = job.right_by ? job.right_by[of_node] : job.right_is;
+    float to_by = 8192.0f, with_by = 0.0f; // activations are at most 1
+    if (C::HALVES && (TURNED || job.activation == RELU)) {
+        const float left_top = job.left_top ? top_of(job.left_top, of_node) : job.left_most;
+        to_by = scale(fmaxf(float(deep + 1) * left_top * top_of(job.right_top, of_node), TURNED ? 0.0f : 1.0f));
+    }
+    if (TURNED) with_by = 1.0f / (job.with_by ? job.with_by[of_node] : 8192.0f);
     u32 use = base;
     auto advance = [&](u32 k, typename C::Factors &factors) {
         if (ahead == 2) copied<1>();
