@@ -31,7 +31,7 @@ params! {
 const FACTS: Facts = Facts {
     source: "an example",
     scopes: &[Scope::Personal],
-    steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha")],
+    steps: &[("beta", &["theta"]), ("lambda", &["v"]), ("alpha", &["x"])],
     ..Facts::LOOPLESS
 };
 

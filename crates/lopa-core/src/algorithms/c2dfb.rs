@@ -48,7 +48,7 @@ pub const FACTS: Facts = Facts {
     complexity: "ε⁻² log 1/ε",
     needs_lazy: true,
     second_order: false,
-    steps: &[("theta", "beta"), ("y", "beta"), ("x", "alpha"), ("u", "alpha"), ("t", "alpha")],
+    steps: &[("beta", &["theta", "y"]), ("alpha", &["x", "u", "t"])],
     ..Facts::LOOPLESS
 };
 

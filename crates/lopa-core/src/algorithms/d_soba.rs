@@ -57,7 +57,7 @@ pub const FACTS: Facts = Facts {
     source: "Kong et al., JMLR 26(240), 2025 [V]; without mixing θ and v [D]",
     complexity: "ε⁻²",
     assumes: "bounded dissimilarity of ∇g",
-    steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("r", "alpha"), ("s", "alpha")],
+    steps: &[("beta", &["theta"]), ("lambda", &["v"]), ("alpha", &["x", "r", "s"])],
     finds_steps: true,
     ..Facts::LOOPLESS
 };

@@ -42,7 +42,7 @@ pub const FACTS: Facts = Facts {
     complexity: "ε⁻²",
     assumes: "bounded dissimilarity",
     second_order: false,
-    steps: &[("theta", "alpha"), ("x", "alpha")],
+    steps: &[("alpha", &["theta", "x"])],
     finds_steps: true,
     ..Facts::LOOPLESS
 };

@@ -33,12 +33,8 @@ pub const FACTS: Facts = Facts {
     assumes: "–",
     second_order: false,
     steps: &[
-        ("local_theta", "alpha"),
-        ("local_x", "alpha"),
-        ("common_theta", "alpha"),
-        ("common_x", "alpha"),
-        ("theta", "beta"),
-        ("x", "beta"),
+        ("alpha", &["local_theta", "local_x", "common_theta", "common_x"]),
+        ("beta", &["theta", "x"]),
     ],
     ..Facts::LOOPLESS
 };

@@ -27,7 +27,7 @@ pub const FACTS: Facts = Facts {
     loops: "T steps on (x, θ)",
     assumes: "–",
     second_order: false,
-    steps: &[("local_theta", "alpha"), ("local_x", "alpha"), ("theta", "alpha"), ("x", "alpha")],
+    steps: &[("alpha", &["local_theta", "local_x", "theta", "x"])],
     ..Facts::LOOPLESS
 };
 

@@ -28,7 +28,7 @@ pub const FACTS: Facts = Facts {
     loops: "T steps on (x, θ)",
     assumes: "–",
     second_order: false,
-    steps: &[("theta", "alpha"), ("local_x", "alpha"), ("x", "alpha")],
+    steps: &[("alpha", &["theta", "local_x", "x"])],
     ..Facts::LOOPLESS
 };
 

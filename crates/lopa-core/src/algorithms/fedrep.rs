@@ -32,7 +32,7 @@ pub const FACTS: Facts = Facts {
     loops: "H steps on θ, B on x",
     assumes: "–",
     second_order: false,
-    steps: &[("theta", "beta"), ("local_x", "alpha"), ("x", "alpha")],
+    steps: &[("beta", &["theta"]), ("alpha", &["local_x", "x"])],
     ..Facts::LOOPLESS
 };
 

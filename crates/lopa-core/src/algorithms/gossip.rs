@@ -47,15 +47,7 @@ pub const FACTS: Facts = Facts {
     loops: "Q on matrices",
     complexity: "ε⁻² log 1/ε",
     assumes: "bounded gradients",
-    steps: &[
-        ("theta", "beta"),
-        ("V", "lambda"),
-        ("Y", "lambda"),
-        ("x", "alpha"),
-        ("s", "alpha"),
-        ("h", "alpha"),
-        ("U", "alpha"),
-    ],
+    steps: &[("beta", &["theta"]), ("lambda", &["V", "Y"]), ("alpha", &["x", "s", "h", "U"])],
     ..Facts::LOOPLESS
 };
 

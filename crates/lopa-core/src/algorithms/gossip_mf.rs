@@ -47,7 +47,7 @@ pub const FACTS: Facts = Facts {
     loops: "Q on v",
     assumes: "i.i.d. data (global)",
     warning: Some(LOCAL_HESSIANS),
-    steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("u", "alpha"), ("r", "alpha")],
+    steps: &[("beta", &["theta"]), ("lambda", &["v"]), ("alpha", &["x", "u", "r"])],
     ..Facts::LOOPLESS
 };
 

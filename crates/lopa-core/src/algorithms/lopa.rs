@@ -62,19 +62,8 @@ pub enum Scheme {
     Alone,
 }
 
-/// Which step size drives which variable; the last two are the tracked directions of a common θ and v.
-const STEPS: &[(&str, &str)] = &[
-    ("theta", "beta"),
-    ("d", "beta"),
-    ("v", "lambda"),
-    ("h", "lambda"),
-    ("x", "alpha"),
-    ("y", "alpha"),
-    ("z", "alpha"),
-    ("s", "alpha"),
-    ("y_theta", "beta"),
-    ("y_v", "lambda"),
-];
+/// What alpha drives.
+const OF_X: &[&str] = &["x", "y", "z", "s"];
 
 /// Metadata of LoPA.
 pub fn facts(scheme: Scheme) -> Facts {
@@ -86,8 +75,14 @@ pub fn facts(scheme: Scheme) -> Facts {
         complexity: if alone { "–" } else { "ε⁻²" },
         assumes: if scheme == Scheme::LocalGradient { "bounded dissimilarity" } else { "none" },
         needs_lazy: scheme == Scheme::GradientTracking,
-        // Without neighbours, no direction is tracked.
-        steps: if alone { &STEPS[..8] } else { STEPS },
+        steps: match alone {
+            true => &[("beta", &["theta", "d"]), ("lambda", &["v", "h"]), ("alpha", OF_X)],
+            false => &[
+                ("beta", &["theta", "d", "y_theta"]),
+                ("lambda", &["v", "h", "y_v"]),
+                ("alpha", OF_X),
+            ],
+        },
         finds_steps: true,
         ..Facts::LOOPLESS
     }

@@ -60,7 +60,7 @@ pub const FACTS: Facts = Facts {
     loops: "N on θ, Q on v",
     complexity: "ε⁻² log 1/ε",
     assumes: "Lipschitz f",
-    steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("r", "alpha"), ("u", "alpha")],
+    steps: &[("beta", &["theta"]), ("lambda", &["v"]), ("alpha", &["x", "r", "u"])],
     ..Facts::LOOPLESS
 };
 

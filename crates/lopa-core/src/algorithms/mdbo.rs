@@ -69,15 +69,7 @@ pub fn facts(estimator: Estimator) -> Facts {
         assumes: "i.i.d. data (global)",
         warning: Some(LOCAL_HESSIANS),
         needs_lazy: true,
-        steps: &[
-            ("theta", "beta"),
-            ("v", "lambda"),
-            ("e", "beta"),
-            ("Zg", "beta"),
-            ("x", "alpha"),
-            ("u", "alpha"),
-            ("Zf", "alpha"),
-        ],
+        steps: &[("beta", &["theta", "e", "Zg"]), ("lambda", &["v"]), ("alpha", &["x", "u", "Zf"])],
         ..Facts::LOOPLESS
     }
 }

@@ -243,8 +243,8 @@ pub struct Facts {
     pub second_order: bool,
     /// Whether step sizes that a file leaves out are found during the run.
     pub finds_steps: bool,
-    /// Which step size drives which variable.
-    pub steps: &'static [(&'static str, &'static str)],
+    /// Its step sizes, and the variables that each drives.
+    pub steps: &'static [(&'static str, &'static [&'static str])],
 }
 
 impl Facts {
@@ -263,6 +263,12 @@ impl Facts {
         finds_steps: false,
         steps: &[],
     };
+
+    /// The step sizes that drive one of these variables.
+    pub fn driving(&self, variables: &[&str]) -> Vec<&'static str> {
+        let drives = |of: &[&str]| of.iter().any(|variable| variables.contains(variable));
+        self.steps.iter().filter(|(_, of)| drives(of)).map(|&(key, _)| key).collect()
+    }
 }
 
 /// An algorithm with its parameters, in both precisions.

@@ -94,14 +94,7 @@ pub const PROMETHEUS: Facts = Facts {
     loops: "Q on v",
     complexity: "ε⁻¹ √samples",
     needs_lazy: true,
-    steps: &[
-        ("theta", "beta"),
-        ("d", "beta"),
-        ("v", "lambda"),
-        ("x", "alpha"),
-        ("u", "alpha"),
-        ("y", "alpha"),
-    ],
+    steps: &[("beta", &["theta", "d"]), ("lambda", &["v"]), ("alpha", &["x", "u", "y"])],
     ..Facts::LOOPLESS
 };
 

@@ -54,7 +54,7 @@ pub fn facts(scheme: Scheme) -> Facts {
         },
         needs_lazy: scheme == Scheme::GradientTracking,
         fixed_graph: scheme != Scheme::GradientTracking,
-        steps: &[("theta", "alpha"), ("x", "alpha"), ("y", "alpha")],
+        steps: &[("alpha", &["theta", "x", "y"])],
         ..super::dgd::FACTS
     }
 }

@@ -49,14 +49,7 @@ pub const FACTS: Facts = Facts {
     warning: Some(LOCAL_HESSIANS),
     needs_lazy: true,
     fixed_graph: true,
-    steps: &[
-        ("theta", "beta"),
-        ("v", "lambda"),
-        ("x", "alpha"),
-        ("u", "alpha"),
-        ("M_theta", "beta"),
-        ("M_x", "alpha"),
-    ],
+    steps: &[("beta", &["theta", "M_theta"]), ("lambda", &["v"]), ("alpha", &["x", "u", "M_x"])],
     ..Facts::LOOPLESS
 };
 

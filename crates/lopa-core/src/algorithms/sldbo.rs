@@ -35,14 +35,7 @@ pub const FACTS: Facts = Facts {
     source: "Dong et al., arXiv 2311.08945 [K]; without mixing θ and v [D]",
     complexity: "ε⁻¹ (deterministic)",
     needs_lazy: true,
-    steps: &[
-        ("theta", "beta"),
-        ("v", "lambda"),
-        ("x", "alpha"),
-        ("tx", "alpha"),
-        ("t_theta", "beta"),
-        ("tv", "lambda"),
-    ],
+    steps: &[("beta", &["theta", "t_theta"]), ("lambda", &["v", "tv"]), ("alpha", &["x", "tx"])],
     finds_steps: true,
     ..Facts::LOOPLESS
 };

@@ -68,7 +68,7 @@ pub const FACTS: Facts = Facts {
     ),
     needs_lazy: true,
     fixed_graph: true,
-    steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("r", "alpha")],
+    steps: &[("beta", &["theta"]), ("lambda", &["v"]), ("alpha", &["x", "r"])],
     finds_steps: true,
     ..Facts::LOOPLESS
 };

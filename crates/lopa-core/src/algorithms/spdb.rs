@@ -64,14 +64,7 @@ pub const FACTS: Facts = Facts {
     complexity: "ε⁻² log 1/ε",
     needs_lazy: true,
     fixed_graph: true,
-    steps: &[
-        ("theta", "beta"),
-        ("v", "lambda"),
-        ("x", "alpha"),
-        ("M", "alpha"),
-        ("y", "alpha"),
-        ("u", "alpha"),
-    ],
+    steps: &[("beta", &["theta"]), ("lambda", &["v"]), ("alpha", &["x", "M", "y", "u"])],
     ..Facts::LOOPLESS
 };
 

@@ -53,15 +53,9 @@ pub const FACTS: Facts = Facts {
     complexity: "ε⁻³ᐟ²",
     needs_lazy: true,
     steps: &[
-        ("theta", "beta"),
-        ("e", "beta"),
-        ("Ze", "beta"),
-        ("v", "lambda"),
-        ("c", "lambda"),
-        ("Zc", "lambda"),
-        ("x", "alpha"),
-        ("u", "alpha"),
-        ("Zu", "alpha"),
+        ("beta", &["theta", "e", "Ze"]),
+        ("lambda", &["v", "c", "Zc"]),
+        ("alpha", &["x", "u", "Zu"]),
     ],
     finds_steps: true,
     ..Facts::LOOPLESS

@@ -42,10 +42,11 @@ pub fn diagnose(
     at: At<f64>,
 ) -> String {
     let Culprit { node, k, grown } = culprit;
-    let steps = conditions.facts.steps;
+    let facts = conditions.facts;
     let suspects = conditions.suspects(culprit, part, at);
     // Of the variables that grew, the one that the suspect drives is closest to the cause.
-    let drives = |grown: &Grown, suspect: &Suspect| steps.contains(&(grown.variable, suspect.key));
+    let drives =
+        |grown: &Grown, suspect: &Suspect| facts.driving(&[grown.variable]).contains(&suspect.key);
     let driven = |grown: &&Grown| suspects.first().is_some_and(|first| drives(grown, first));
     let Grown { variable, size, early } = grown.iter().find(driven).unwrap_or(&grown[0]);
     let grew = match size.is_finite() {
@@ -72,9 +73,8 @@ impl Conditions<'_> {
     fn advice(&self, suspects: &[Suspect]) -> String {
         if self.facts.finds_steps {
             // All of them: a step that is too large for the others often hides behind the suspect.
-            let mut keys: Vec<&str> = self.facts.steps.iter().map(|&(_, key)| key).collect();
+            let mut keys: Vec<&str> = self.facts.steps.iter().map(|&(key, _)| key).collect();
             keys.sort_unstable();
-            keys.dedup();
             keys.retain(|key| self.params.contains_key(*key));
             let keys: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
             let them = if keys.len() == 1 { "it" } else { "them" };
@@ -107,12 +107,12 @@ impl Conditions<'_> {
         part: &mut dyn Bilevel<f64>,
         at: At<f64>,
     ) -> Vec<Suspect> {
-        let (steps, k) = (self.facts.steps, culprit.k);
+        let k = culprit.k;
         // Judge the steps on θ and v by the curvature of g, no matter what grew first: an unstable
         // inner iteration also makes x grow, and x makes a stable one grow.
-        let inner = steps.iter().filter(|(variable, _)| ["theta", "v"].contains(variable));
+        let inner = self.facts.driving(&["theta", "v"]).into_iter();
         let inner: Vec<(&'static str, f64)> =
-            inner.filter_map(|&(_, key)| Some((key, self.step(key, k)?))).collect();
+            inner.filter_map(|key| Some((key, self.step(key, k)?))).collect();
         let curvature = largest_curvature(part, at);
         let (stable, l) = (self.limit() / curvature, number(curvature));
         let mut found = Vec::new();
@@ -139,7 +139,7 @@ impl Conditions<'_> {
         }
         // With a common θ, nodes of unequal curvature have lower limits: what grew first decides.
         let first = culprit.grown[0].variable;
-        let drives_first = |key: &str| steps.contains(&(first, key));
+        let drives_first = |key: &str| self.facts.driving(&[first]).contains(&key);
         if self.scope == Scope::Global && inner.iter().any(|(key, _)| drives_first(key)) {
             let reason = format!(
                 ": {first} grew first, and where θ is common the limit also depends on W and on how \
@@ -158,7 +158,7 @@ impl Conditions<'_> {
 
     /// The step on x, after those on θ and v were found to be within their limits.
     fn outer(&self, k: u64, inner: &[(&'static str, f64)]) -> Option<Suspect> {
-        let &(_, key) = self.facts.steps.iter().find(|(variable, _)| *variable == "x")?;
+        let &key = self.facts.driving(&["x"]).first()?;
         let value = self.step(key, k)?;
         let cleared: Vec<_> = inner.iter().map(|&(key, _)| key).filter(|&one| one != key).collect();
         let limit = if self.scope == Scope::Personal { " 2 / L" } else { "" };

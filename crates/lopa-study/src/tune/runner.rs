@@ -81,8 +81,7 @@ impl Runner<'_> {
         let mut missing: Vec<(&str, &str)> =
             ["alpha", "beta", "lambda"].into_iter().zip(TOLD).collect();
         missing.retain(|(key, _)| {
-            let drives = |step: &(&str, &str)| step.1 == *key;
-            spec.choice.build.facts.steps.iter().any(drives)
+            spec.choice.build.facts.steps.iter().any(|(step, _)| step == key)
                 && !spec.choice.params().contains_key(*key)
         });
         missing

@@ -53,10 +53,9 @@ pub fn algorithm(registries: &Registries, name: &str) -> Result<()> {
 /// Its parameters with numbers for step sizes that may be left out, if there are such.
 fn given(entry: &Entry<AnyMethod, Facts>, typical: &Table) -> Option<Table> {
     let mut given = typical.clone();
-    let steps = entry.facts.steps;
-    let drives = |key: &'static str, variable: &'static str| steps.contains(&(variable, key));
-    for &(_, key) in steps.iter().filter(|(_, key)| !typical.contains_key(*key)) {
-        let step = match (drives(key, "x"), drives(key, "theta")) {
+    let steps = entry.facts.steps.iter();
+    for &(key, variables) in steps.filter(|(key, _)| !typical.contains_key(*key)) {
+        let step = match (variables.contains(&"x"), variables.contains(&"theta")) {
             (true, true) => 0.1,
             (true, false) => 0.02,
             _ => 0.3,
@@ -94,8 +93,8 @@ fn runs(
         all::<f32>(&lab, &alone).map_err(|error| error.at(at("f32")))?;
         all::<f64>(&lab, &alone).map_err(|error| error.at(at("f64")))?;
         variables.extend(lab.variables()?);
-        let steps = registries.algorithms.find(name)?.facts.steps;
-        limit(lab, steps).map_err(|error| error.at(at("f64")))?;
+        limit(lab, &registries.algorithms.find(name)?.facts)
+            .map_err(|error| error.at(at("f64")))?;
     }
     Ok(variables)
 }
@@ -146,14 +145,16 @@ fn steps(entry: &Entry<AnyMethod, Facts>, variables: &BTreeSet<&'static str>) ->
         .flatten()
         .filter_map(|key| key.as_str())
         .collect();
-    for (variable, parameter) in entry.facts.steps {
+    for (parameter, driven) in entry.facts.steps {
         let (id, known) = ("conformance/facts", &schema["properties"]);
         ensure(!entry.facts.finds_steps || !required.contains(parameter), id, || {
             format!("its facts say that it finds its step sizes, and `{parameter}` is required")
         })?;
-        ensure(variables.contains(variable), id, || {
-            format!("its `steps` name the variable `{variable}`, and there are {variables:?}")
-        })?;
+        for variable in *driven {
+            ensure(variables.contains(variable), id, || {
+                format!("its `steps` name the variable `{variable}`, and there are {variables:?}")
+            })?;
+        }
         ensure(known.get(parameter).is_some(), id, || {
             format!("its `steps` name the parameter `{parameter}`, which it does not have")
         })?;

@@ -4,7 +4,7 @@ use toml::{Table, Value};
 
 use super::lab::{Lab, Run, iterate};
 use super::{broken, compare::short};
-use crate::algorithms::AnyMethod;
+use crate::algorithms::{AnyMethod, Facts};
 use crate::error::Result;
 
 /// Iterations with a constant step.
@@ -12,11 +12,8 @@ const ITERATIONS: u64 = 600;
 
 /// If the limit is the same for two constant steps, then also for steps c / √(k + 1): the distance
 /// to it keeps falling. Algorithms whose limit depends on the step size are exempt.
-pub(super) fn limit(lab: Lab, steps: &[(&str, &str)]) -> Result<()> {
-    let of_points = steps.iter().filter(|(variable, _)| ["x", "theta"].contains(variable));
-    let mut keys: Vec<String> = of_points.map(|(_, key)| key.to_string()).collect();
-    keys.sort_unstable();
-    keys.dedup();
+pub(super) fn limit(lab: Lab, facts: &Facts) -> Result<()> {
+    let keys: Vec<String> = facts.driving(&["x", "theta"]).into_iter().map(String::from).collect();
     let lab = lab.on_all_samples();
     let over_sqrt = |c: f64| Value::Table(Table::from_iter([("over_sqrt".into(), c.into())]));
     let half = lab.with(&keys, |c| Value::Float(c / 2.0));

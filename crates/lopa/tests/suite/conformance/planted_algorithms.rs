@@ -51,9 +51,9 @@ fn facts(mistake: &str) -> Facts {
         source: if mistake == "facts without a source" { "" } else { "a test" },
         scopes: &[Scope::Personal],
         steps: match mistake {
-            "facts with an unknown variable" => &[("y", "alpha")],
-            "facts with an unknown parameter" => &[("x", "eta")],
-            _ => &[("theta", "beta"), ("v", "lambda"), ("x", "alpha")],
+            "facts with an unknown variable" => &[("alpha", &["y"])],
+            "facts with an unknown parameter" => &[("eta", &["x"])],
+            _ => &[("beta", &["theta"]), ("lambda", &["v"]), ("alpha", &["x"])],
         },
         ..Facts::LOOPLESS
     }
