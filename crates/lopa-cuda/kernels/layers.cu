@@ -182,7 +182,7 @@ template <int END_, bool BYTES_, int WARPS_, int WIDTH_> struct Tile {
     static constexpr int BLOCKS = (WIDTH > 64 ? 2 : WIDTH == 64 ? 3 : 4) * 4 / WARPS;
 };
 
-// Samples and labels of the rows that a lane shares: one of every eight. All are read before any is used, and before the products.
+// Samples and labels of the rows that a lane shares: every eighth one. All are read before any is used, and before the products.
 template <int GROUPS> struct Drawn { u32 picks[GROUPS], labels[GROUPS]; };
 template <int GROUPS> __device__ __forceinline__ Drawn<GROUPS> drawn(const Product &job, u32 i, u32 row0) {
     Drawn<GROUPS> o;
@@ -391,14 +391,16 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
         commit();
     };
 
-    // D and h also read theta and v. Neighbouring lanes have neighbours: four numbers each where all are at multiples of sixteen bytes.
-    // The strengths of the regulariser are those of 32 rows, or of the columns. Some of this is read before the products.
+    // Neighbouring lanes compute neighbouring results: four numbers each where all are at multiples of sixteen bytes. For d and h they
+    // also read theta and v, MANY numbers at once, since the compiler lets no read pass a write; with few warps before the products.
+    // Strengths of the regulariser belong to rows or to columns; a lane holds those of one row, or of every 32nd column.
     constexpr int MANY = 16, STRENGTHS = C::END == REGULARISES ? C::CHUNKS : 1;
     constexpr bool READS = C::END == REGULARISES, EARLY = READS && C::WIDTH <= 32 && C::WARPS == 2;
     const u32 rows_w = row0 + row_w < job.down ? min(u32(C::OWN_ROWS), job.down - row0 - row_w) : 0;
     const u32 wide = min(u32(C::WIDTH), job.across - column0), fours = job.even ? 4 : 1, beside = wide / fours;
-    const u32 all = rows_w * beside, over = (1 << 20) / beside + 1; // a number below 2^11, times `over`, over 2^20, is a number over `beside`
-    auto spot = [&](u32 item, u32 &r, u32 &c) { // of this lane
+    const u32 all = rows_w * beside, over = (1 << 20) / beside + 1; // at * over >> 20 is at / beside, for at up to 2^12
+    // Row and column of a lane's result with this number, and whether there is one.
+    auto spot = [&](u32 item, u32 &r, u32 &c) {
         const u32 at = lane + item * 32;
         r = at * over >> 20, c = (at - r * beside) * fours;
         return at < all;
@@ -565,7 +567,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
         load(k);
     }
     look(ahead);
-    // What factors were multiplied by, and results are; read while the first copies are under way.
+    // The powers of two that factors were multiplied by, and that of results, are read while the first copies are under way.
     const float left_by = job.left_by ? job.left_by[of_node] : job.left_is, right_by = job.right_by ? job.right_by[of_node] : job.right_is;
     float to_by = 8192.0f, with_by = 0.0f; // activations are at most 1
     if (C::HALVES && (TURNED || job.activation == RELU)) {
@@ -625,7 +627,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
     if constexpr (C::HALVES) {
         if (blockIdx.x % tiles == 0 && tid == 0) job.to_by[of_node] = to_by;
         u32 top = TURNED ? 0 : __float_as_uint(1.0f); // of the unit that is 1
-        // A lane's eights are read some at a time, before any is written: one wait for all.
+        // A lane reads what four of its eights need before it writes the first: one wait instead of four.
         constexpr int EIGHTS = C::TILES * C::SIXTEENS / 2, SOME = EIGHTS < 4 ? EIGHTS : 4;
 #pragma unroll 1
         for (int first = 0; first < EIGHTS; first += SOME) {
@@ -672,7 +674,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
         if (!TURNED && job.across % 8 == 0 && column0 + C::WIDTH >= job.across && tid < C::ROWS && row0 + tid < job.down)
             keep(to + usize(row0 + tid) * job.to_row + place_of(job.across), 1.0f, to_by);
     } else {
-        // Strengths are behind the results of rows.
+        // The strengths are kept behind the results, in the row of the lane that holds them.
         if constexpr (READS)
 #pragma unroll
             for (int e = 0; e < STRENGTHS; e++) sums[lane * C::APART + C::WIDTH + e] = strengths[e];
