@@ -10,7 +10,7 @@ use crate::job::{Address, Common, Job, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPL
 use crate::kernels;
 use crate::plan::{Evaluated, Kind, Plan, Table, X, Y, blocks, refused};
 use crate::post::Post;
-use crate::run::{Among, Launches, MANY, Plain, Run, State, Sums};
+use crate::run::{Due, Launches, MANY, Plain, Run, State, Sums};
 use crate::steps::{FINDERS, Finding, findings};
 use crate::{general, layers, tensor};
 
@@ -39,14 +39,8 @@ struct Recorded {
 }
 
 impl Launches for Recorded {
-    fn launch<T: Scalar>(
-        &mut self,
-        card: &Card,
-        state: &mut State<T>,
-        ready: usize,
-        _: usize,
-        _: Option<Among>,
-    ) -> Result<usize> {
+    fn launch<T: Scalar>(&mut self, card: &Card, state: &mut State<T>, due: Due) -> Result<usize> {
+        let Due { ready, .. } = due;
         let (graphs, count) = if ready >= MANY { (&self.many, MANY) } else { (&self.one, 1) };
         card.replay(&graphs[self.now])?;
         self.now = (self.now + count) % 2;
@@ -65,14 +59,8 @@ struct Divided<U: Scalar> {
 }
 
 impl<U: Scalar> Launches for Divided<U> {
-    fn launch<T: Scalar>(
-        &mut self,
-        card: &Card,
-        state: &mut State<T>,
-        _: usize,
-        _: usize,
-        among: Option<Among>,
-    ) -> Result<usize> {
+    fn launch<T: Scalar>(&mut self, card: &Card, state: &mut State<T>, due: Due) -> Result<usize> {
+        let Due { among, .. } = due;
         let (steps, now) = (&self.iterations.steps[self.now], self.now);
         let go = |steps: &[Step<U>]| steps.iter().try_for_each(|step| step.go(card, 0, now));
         match among {

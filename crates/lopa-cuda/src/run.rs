@@ -29,16 +29,16 @@ pub trait Launches: Send {
         0
     }
 
-    /// Launches at most `ready` of the `pending` iterations; returns how many: one among several processes. There, rules
-    /// that mix with their first kernel find what others have sent, and exchange what it has moved, if they can.
-    fn launch<T: Scalar>(
-        &mut self,
-        card: &Card,
-        state: &mut State<T>,
-        ready: usize,
-        pending: usize,
-        among: Option<Among>,
-    ) -> Result<usize>;
+    /// Launches some iterations; returns how many: one among several processes. There, rules that mix with their first
+    /// kernel find what others have sent, and exchange what it has moved, if they can.
+    fn launch<T: Scalar>(&mut self, card: &Card, state: &mut State<T>, due: Due) -> Result<usize>;
+}
+
+/// At most `ready` of the `pending` iterations, with their exchanges among several processes.
+pub struct Due<'a> {
+    pub ready: usize,
+    pub pending: usize,
+    pub among: Option<Among<'a>>,
 }
 
 /// The exchanges of an iteration, and how to do them: not while variables are read.
@@ -426,7 +426,7 @@ impl<T: Scalar, L: Launches + 'static> Run<T, L> {
             let Run { card, state, launches, pending, .. } = self;
             let exchange = exchange.as_mut().map(|exchange| &mut **exchange as Exchange);
             let among = self.posts.as_mut().map(|posts| Among { posts, exchange });
-            let count = launches.launch(card, state, ready, *pending, among)?;
+            let count = launches.launch(card, state, Due { ready, pending: *pending, among })?;
             (self.pending, self.ahead) = (self.pending - count, self.ahead + count);
             self.k += count as u64;
         }

@@ -15,7 +15,7 @@ use crate::job::{Address, Common, Scalar};
 use crate::kernels;
 use crate::plan::{Evaluated, Plan, Table, X, Y, blocks};
 use crate::post::Post;
-use crate::run::{AHEAD, Among, Launches, MANY, Run, State, Sums};
+use crate::run::{AHEAD, Among, Due, Launches, MANY, Run, State, Sums};
 use crate::steps::{FINDERS, Finding, findings};
 
 /// LoPA-GT.
@@ -135,14 +135,8 @@ impl Launches for Usual {
         1
     }
 
-    fn launch<T: Scalar>(
-        &mut self,
-        card: &Card,
-        state: &mut State<T>,
-        ready: usize,
-        pending: usize,
-        among: Option<Among>,
-    ) -> Result<usize> {
+    fn launch<T: Scalar>(&mut self, card: &Card, state: &mut State<T>, due: Due) -> Result<usize> {
+        let Due { ready, pending, among } = due;
         let (now, Usual { task, kernels, .. }) = (state.now[X], &*self);
         let way = Way { moved: self.moved, moves: pending > 1 };
         let count = match (among, &self.many) {
@@ -214,14 +208,8 @@ fn listed(
 }
 
 impl Launches for Listed {
-    fn launch<T: Scalar>(
-        &mut self,
-        card: &Card,
-        state: &mut State<T>,
-        ready: usize,
-        _: usize,
-        among: Option<Among>,
-    ) -> Result<usize> {
+    fn launch<T: Scalar>(&mut self, card: &Card, state: &mut State<T>, due: Due) -> Result<usize> {
+        let Due { ready, among, .. } = due;
         let count = match &self.many {
             Some(many) if ready >= MANY => {
                 card.replay(&many[self.now])?;
@@ -304,14 +292,8 @@ struct Finders {
 }
 
 impl Launches for Finders {
-    fn launch<T: Scalar>(
-        &mut self,
-        card: &Card,
-        state: &mut State<T>,
-        ready: usize,
-        _: usize,
-        _: Option<Among>,
-    ) -> Result<usize> {
+    fn launch<T: Scalar>(&mut self, card: &Card, state: &mut State<T>, due: Due) -> Result<usize> {
+        let Due { ready, .. } = due;
         let now = state.now[X];
         let count = if ready >= MANY {
             card.replay(&self.many[now])?;

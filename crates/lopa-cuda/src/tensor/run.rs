@@ -12,7 +12,7 @@ use crate::driver::{Card, Graph, Kernel};
 use crate::job::{Common, Scalar};
 use crate::kernels;
 use crate::plan::{Plan, Table, X, Y};
-use crate::run::{AHEAD, Among, Launches, MANY, Run, State};
+use crate::run::{AHEAD, Due, Launches, MANY, Run, State};
 
 /// The blocks of a cluster, and the most neighbours of its node.
 const SPREAD: u32 = 8;
@@ -181,14 +181,8 @@ impl Launches for Iterations {
         1
     }
 
-    fn launch<T: Scalar>(
-        &mut self,
-        card: &Card,
-        state: &mut State<T>,
-        ready: usize,
-        pending: usize,
-        among: Option<Among>,
-    ) -> Result<usize> {
+    fn launch<T: Scalar>(&mut self, card: &Card, state: &mut State<T>, due: Due) -> Result<usize> {
+        let Due { ready, pending, among } = due;
         let tracking = self.work.common.scheme == TRACKING;
         let now = state.now[X];
         match &self.way {
