@@ -172,7 +172,7 @@ pub fn compare(text: &str, sets: &[&str], device: &str) {
 /// The same with other tolerances, of points and of losses.
 pub fn compare_within(text: &str, sets: &[&str], device: &str, (points, losses): (f64, f64)) {
     let there = format!("run.device={device}");
-    // Exact solves, which compare nothing here, would take as long as the rest.
+    // Nothing that is compared here needs exact solves.
     let sets = &[sets, &["run.exact=never"]].concat()[..];
     let (ours, our_rows) = run(text, &[sets, &[&there]].concat()).unwrap();
     let (theirs, their_rows) = run(text, sets).unwrap();
