@@ -26,7 +26,7 @@
 //   backward  place 8j + 2t + e is row 4j + t + 8e: what a lane of `head` has of the errors is one word
 // Second factors in memory: [tile of units][16 of K][high, low][n / 8][k / 8][n % 8][k % 8], halves.
 //
-// `make` compiles this file into general.ptx.zst.
+// `make` compiles this file into general.ptx.lzma.
 
 #include "cores.cuh"
 #include "steps.cuh"

@@ -24,7 +24,7 @@
 // class. A row has 32 high halves, then the 32 low halves of the same numbers, and so on; in tf32 high halves only. It ends with
 // zeros, up to a whole number of 128 bytes. The activation after the last unit is 1, for the bias.
 //
-// `make` compiles this file into layers.ptx.zst and, for Hopper cards, into hopper.ptx.zst. On those, four warps multiply together
+// `make` compiles this file into layers.ptx.lzma and, for Hopper cards, into hopper.cubin.lzma. On those, four warps multiply together
 // (warpgroups.cuh), and tiles can be wider.
 
 #include "crossed.cuh"
@@ -271,18 +271,18 @@ template <class C, int GROUPS> __device__ __forceinline__ void losses(const Prod
                     curved[n] = a[n] * (far ? 0.0f : weight);
                 }
             }
-        if (job.adds && batch == OF_XI3) {
+        if (job.adds) { // every lane takes part in the sums
             float dot = 0.0f;
 #pragma unroll
             for (int n = 0; n < C::TILES; n++) dot = in(n) ? fmaf(q[n], a[n], dot) : dot;
             dot = quad_sum(dot);
-            if (there && t == 0) job.adds[usize(i) * job.each + row] = -dot;
+            if (there && t == 0 && batch == OF_XI3) job.adds[usize(i) * job.each + row] = -dot;
         }
-        if (job.adds && batch >= OF_SIGMA2) continue;
+        const bool kept = there && !(job.adds && batch >= OF_SIGMA2);
         u8 *const into = to + usize(row) * job.to_row;
 #pragma unroll
         for (int n = 0; n < C::TILES; n++) {
-            if (!there || !in(n)) continue;
+            if (!kept || !in(n)) continue;
             const u32 c = 4 * n + t;
             top = max(top, max(bits_of(q[n]), bits_of(curved[n])));
             const float first = batch == OF_XI2 ? curved[n] : batch == OF_XI3 ? -curved[n] : batch == OF_SIGMA1 ? -q[n] : q[n];
@@ -707,34 +707,50 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
     }
 }
 
-// Adds the parts of sums, which become slopes of the losses; a warp has eight rows, so that many work at the same time.
+// Adds the parts of sums, which become slopes of the losses. A block has eight rows, so that many blocks work at the same time: all
+// warps add, one computes the slopes.
 template <int WIDTH> __device__ __forceinline__ void slopes_of_parts(const Product &job, u32 now) {
     typedef Tile<LOSES, false, 4, WIDTH> C;
-    const u32 tiles = (job.down + 31) / 32, i = blockIdx.x / tiles, lane = threadIdx.x % 32;
+    constexpr u32 ROWS = 8, BESIDE = WIDTH / 4, EACH = (ROWS * BESIDE + 127) / 128; // fours of a row, and of a thread
+    const u32 tiles = (job.down + ROWS - 1) / ROWS, i = blockIdx.x / tiles, row0 = blockIdx.x % tiles * ROWS;
     if (job.awake && !(job.awake[i] & 1)) return;
-    const u32 row_w = threadIdx.x / 32 * 8, row0 = blockIdx.x % tiles * 32 + row_w;
     const Drawn<1> rows_drawn = drawn<1>(job, i, row0);
     wait_for_last();
-    float *const sums = (float *)room + row_w * C::APART;
-    const float *const from = job.sums + usize(i) * job.parts * job.down * job.sums_row;
-    constexpr u32 EACH = WIDTH / 16; // float4 of a lane: all loads of two parts are under way at once
+    float *const sums = (float *)room;
+    const usize part = usize(job.down) * job.sums_row;
+    const float *from[EACH];
+    bool there[EACH];
     float4 sum[EACH] = {};
-#pragma unroll 2
-    for (u32 k = 0; k < job.parts; k++)
-#pragma unroll
-        for (u32 e = 0; e < EACH; e++) {
-            const u32 at = lane + e * 32, c = at % (WIDTH / 4) * 4, row = row0 + at / (WIDTH / 4);
-            if (row >= job.down || c >= job.sums_row) continue;
-            const float4 one = *(const float4 *)(from + (usize(k) * job.down + row) * job.sums_row + c);
-            sum[e] = make_float4(sum[e].x + one.x, sum[e].y + one.y, sum[e].z + one.z, sum[e].w + one.w);
-        }
 #pragma unroll
     for (u32 e = 0; e < EACH; e++) {
-        const u32 at = lane + e * 32;
-        *(float4 *)(sums + at / (WIDTH / 4) * C::APART + at % (WIDTH / 4) * 4) = sum[e];
+        const u32 at = threadIdx.x + e * 128, row = row0 + at / BESIDE, c = at % BESIDE * 4;
+        there[e] = at < ROWS * BESIDE && row < job.down && c < job.sums_row;
+        from[e] = job.sums + usize(i) * job.parts * part + (there[e] ? usize(row) * job.sums_row + c : 0);
     }
-    __syncwarp();
-    losses<C, 1>(job, i, row0, rows_drawn, sums, now);
+    // The parts in order; those of eight are all read before the first is added.
+    enum { TOGETHER = 8 };
+    for (u32 first = 0; first < job.parts; first += TOGETHER) {
+        float4 ones[TOGETHER][EACH];
+#pragma unroll
+        for (u32 k = 0; k < TOGETHER; k++)
+#pragma unroll
+            for (u32 e = 0; e < EACH; e++)
+                ones[k][e] = there[e] && first + k < job.parts ? *(const float4 *)(from[e] + (first + k) * part) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+        for (u32 k = 0; k < TOGETHER; k++)
+#pragma unroll
+            for (u32 e = 0; e < EACH; e++) {
+                const float4 one = ones[k][e];
+                sum[e] = make_float4(sum[e].x + one.x, sum[e].y + one.y, sum[e].z + one.z, sum[e].w + one.w);
+            }
+    }
+#pragma unroll
+    for (u32 e = 0; e < EACH; e++) {
+        const u32 at = threadIdx.x + e * 128;
+        if (at < ROWS * BESIDE) *(float4 *)(sums + at / BESIDE * C::APART + at % BESIDE * 4) = sum[e];
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) losses<C, 1>(job, i, row0, rows_drawn, sums, now);
 }
 
 #define PARTS(width) \
@@ -897,6 +913,9 @@ extern "C" __global__ void __launch_bounds__(SPLITTERS) halves_f32(const __grid_
 }
 
 // ---------------------------------------------------------------- the rest
+
+// Names the count of halves: see instructions.cuh.
+extern "C" { __device__ u32 halves_1413829197; }
 
 #define ENTRY(name, call) \
     extern "C" __global__ void __launch_bounds__(128) name(const __grid_constant__ Job<float> job, u32 at) { call; }

@@ -24,7 +24,7 @@
 // Iterations are recorded in some number and launched together. `at` tells a kernel which of them it belongs to, and
 // which of the two buffers of x and y it reads: twice the number, and the buffer.
 //
-// `make` compiles this file into lopa.ptx.zst; the oracles and what comes before them are in files of their own.
+// `make` compiles this file into lopa.ptx.lzma; the oracles and what comes before them are in files of their own.
 
 #include "layer.cuh"
 #include "linear.cuh"

@@ -6,6 +6,8 @@
 
 // How many entries a thread of `move` mixes at once: it waits less often, and reads the number and weight of a neighbour once.
 enum { SOME = 4 };
+// The nodes of a block of `move`, a warp each: neighbours find each other's entries in the cache of the multiprocessor.
+enum { TEAM = 4 };
 
 // own + sum of w_ij (message_j - own), in the order of the row, for some entries.
 template <int TOGETHER, class T, class M>
@@ -189,6 +191,7 @@ template <class T> __device__ void move(const Job<T> &job, u32 at) {
         return;
     }
     block -= turners;
-    const u32 chunks = (job.n + each - 1) / each, j = block % chunks * each + threadIdx.x;
-    if (j < job.n) mix<SOME>(job, at % 2, steps(job, at), block / chunks, j, width);
+    const u32 lanes = 32 * SOME, chunks = (job.n + lanes - 1) / lanes;
+    const u32 i = block / chunks * TEAM + threadIdx.x / 32, j = block % chunks * lanes + threadIdx.x % 32;
+    if (i < job.m && j < job.n) mix<SOME>(job, at % 2, steps(job, at), i, j, 32);
 }

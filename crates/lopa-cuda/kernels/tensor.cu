@@ -11,7 +11,7 @@
 // same bits every time; the order within a tensor core is the card's own, so that src/tensor/emulate.rs comes close
 // to its bits only. Products are fused only where `fmaf` is written (-fmad=false).
 //
-// `make` compiles this file into tensor.ptx.zst.
+// `make` compiles this file into tensor.ptx.lzma.
 
 #include "tensor.cuh"
 #include "cluster.cuh"

@@ -18,8 +18,9 @@ use crate::{general, layers, tensor};
 /// card has this much.
 const NEAR: usize = 48 << 10;
 
-/// How many entries of x a thread mixes: see kernels/move.cuh.
+/// How many entries of x a thread mixes, and of how many nodes a block does: see kernels/move.cuh.
 const SOME: u64 = 4;
+const TEAM: u64 = 4;
 
 /// One block computes a whole node from this many nodes on; with one class, also up to this many
 /// features.
@@ -249,7 +250,6 @@ fn take<T: Scalar>(
     if cores {
         layers::order(&mut plan);
     }
-    let all = if cores { kernels::layers(plan.terms, card.hopper()) } else { kernels::ptx() };
     let named = |name: &str| format!("{name}_{}", T::END);
     let [sizes, tick, update, carry, find] =
         ["sizes", "tick", "update", "carry", "find"].map(named);
@@ -260,7 +260,11 @@ fn take<T: Scalar>(
         let wanted = wanted(&card, &plan, &evaluated.job, Way::of(&plan, evaluated), cores);
         names.extend(wanted.into_iter().map(|wanted| wanted.name));
     }
-    card.translate(&all, &names)?;
+    match cores {
+        true if card.hopper() => card.load(&kernels::hopper(plan.terms))?,
+        true => card.translate(&kernels::layers(plan.terms), &names)?,
+        false => card.translate(&kernels::ptx(), &names)?,
+    }
     let flips: Vec<bool> = (0..plan.arrays.len())
         .map(|at| plan.list().map_or(at == Y || at == X, |list| list.flips(at)))
         .collect();
@@ -610,7 +614,7 @@ fn wanted<T: Scalar>(
         Some(whole) => vec![whole],
         None if !moves => vec![plain("draw", flat(m * blocks))],
         None => {
-            let mixers = m * n.div_ceil(threads * SOME);
+            let mixers = m.div_ceil(TEAM) * n.div_ceil(threads / TEAM * SOME);
             let turners = m * p.div_ceil(threads * SOME);
             vec![plain("move", flat(m * blocks) + turners + mixers)]
         }

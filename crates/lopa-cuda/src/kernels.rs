@@ -2,41 +2,44 @@
 
 use std::io::Read;
 
-use ruzstd::decoding::StreamingDecoder;
+use lzma_rust2::LzmaReader;
 
-const ANY: &[u8] = include_bytes!("../kernels/lopa.ptx.zst");
-const LAYERS: &[u8] = include_bytes!("../kernels/layers.ptx.zst");
-const HOPPER: &[u8] = include_bytes!("../kernels/hopper.ptx.zst");
-const TENSOR: &[u8] = include_bytes!("../kernels/tensor.cubin.zst");
-const GENERAL: &[u8] = include_bytes!("../kernels/general.cubin.zst");
+const ANY: &[u8] = include_bytes!("../kernels/lopa.ptx.lzma");
+const LAYERS: &[u8] = include_bytes!("../kernels/layers.ptx.lzma");
+const HOPPER: &[u8] = include_bytes!("../kernels/hopper.cubin.lzma");
+const TENSOR: &[u8] = include_bytes!("../kernels/tensor.cubin.lzma");
+const GENERAL: &[u8] = include_bytes!("../kernels/general.cubin.lzma");
 
 /// The kernels for any card.
 pub fn ptx() -> String {
     text(ANY)
 }
 
-/// The kernels of `representation` for the tensor cores of any card, or for those of Hopper cards; `terms` is the number of halves
-/// of each number.
-pub fn layers(terms: u32, hopper: bool) -> String {
-    text(if hopper { HOPPER } else { LAYERS }).replace("TERMS", &terms.to_string())
+/// The kernels of any model for tensor cores of any card; `terms` is the number of halves of each number.
+pub fn layers(terms: u32) -> String {
+    with_terms(&text(LAYERS), terms)
 }
 
-/// The kernels of small shapes for Hopper cards, which the driver need not translate.
+/// The same for those of Hopper cards, which the driver need not translate.
+pub fn hopper(terms: u32) -> Vec<u8> {
+    code(HOPPER, terms as usize - 1)
+}
+
+/// The kernels of small shapes for Hopper cards.
 pub fn tensor() -> Vec<u8> {
-    code(TENSOR).1
+    code(TENSOR, 0)
 }
 
-/// The kernels of any shape for Hopper cards.
+/// The kernels of one hidden layer for Hopper cards.
 pub fn general() -> Vec<u8> {
-    code(GENERAL).1
+    code(GENERAL, 0)
 }
 
 /// A number that differs for other kernels, but for a coincidence.
 pub fn mark() -> u32 {
-    // A packed file ends with its checksum.
-    let of = |packed: &[u8]| packed.last_chunk().map_or(0, |sum| u32::from_le_bytes(*sum));
-    let all = [ANY, LAYERS, HOPPER, TENSOR, GENERAL].into_iter();
-    all.fold(0, |mark: u32, packed| mark.rotate_left(1) ^ of(packed))
+    let all = [ANY, LAYERS, HOPPER, TENSOR, GENERAL].into_iter().flatten();
+    // FNV-1a.
+    all.fold(0x811C_9DC5, |mark, &byte| (mark ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 /// The text without the kernels that are not named: the driver translates all that it is given.
@@ -68,9 +71,14 @@ pub fn only(ptx: &str, names: &[String]) -> String {
     kept
 }
 
+fn with_terms(ptx: &str, terms: u32) -> String {
+    ptx.replace("TERMS", &terms.to_string())
+}
+
 fn unpacked(packed: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
-    let read = StreamingDecoder::new(packed).map(|mut from| from.read_to_end(&mut all));
+    let read = LzmaReader::new_mem_limit(packed, u32::MAX, None)
+        .map(|mut from| from.read_to_end(&mut all));
     assert!(matches!(read, Ok(Ok(_))), "kernels are packed by kernels/make");
     all
 }
@@ -79,28 +87,43 @@ fn text(packed: &[u8]) -> String {
     String::from_utf8(unpacked(packed)).expect("PTX is text")
 }
 
-/// The first line, which names what the code was made from, and the code.
-fn code(packed: &[u8]) -> (String, Vec<u8>) {
+/// Piece `at` of the code after the first line, which names what the code was made from, and the sizes of its pieces.
+fn code(packed: &[u8], at: usize) -> Vec<u8> {
     let mut all = unpacked(packed);
-    let end = all.iter().position(|&byte| byte == b'\n').unwrap_or(0);
-    let code = all.split_off(end + 1);
-    (String::from_utf8_lossy(&all[..end]).into_owned(), code)
+    let sizes: Vec<usize> = first_line(&all).1.split_whitespace().flat_map(str::parse).collect();
+    let rest: usize = sizes[at..].iter().sum();
+    let mut code = all.split_off(all.len() - rest);
+    code.truncate(sizes[at]);
+    code
+}
+
+/// What the code was made from, and the sizes of its pieces.
+fn first_line(code: &[u8]) -> (&str, &str) {
+    let line = code.split(|&byte| byte == b'\n').next().and_then(|line| str::from_utf8(line).ok());
+    line.and_then(|line| line.split_once("; bytes:")).expect("kernels/make writes it")
 }
 
 #[cfg(test)]
 pub mod tests {
     use sha2::{Digest, Sha256};
 
-    use super::{GENERAL, TENSOR, code, layers, only, ptx, text};
+    use super::{
+        GENERAL, HOPPER, TENSOR, code, first_line, layers, only, ptx, text, unpacked, with_terms,
+    };
 
     /// The kernels of small shapes, before they were translated.
     pub fn tensor_ptx() -> String {
-        text(include_bytes!("../kernels/tensor.ptx.zst"))
+        text(include_bytes!("../kernels/tensor.ptx.lzma"))
     }
 
-    /// Those of any shape.
+    /// Those of any model.
+    pub fn hopper_ptx(terms: u32) -> String {
+        with_terms(&text(include_bytes!("../kernels/hopper.ptx.lzma")), terms)
+    }
+
+    /// Those of one hidden layer.
     pub fn general_ptx() -> String {
-        text(include_bytes!("../kernels/general.ptx.zst"))
+        text(include_bytes!("../kernels/general.ptx.lzma"))
     }
 
     /// The first line names what the rest was made from.
@@ -171,22 +194,44 @@ pub mod tests {
                          crossed.cuh steps.cuh warpgroups.cuh";
         let all: [(String, &str, &[&[u8]]); 5] = [
             (ptx(), of_any, &any),
-            (layers(2, false), of_layers, &of_cores),
-            (layers(2, true), of_hopper, &[&of_cores[..], &[warpgroups]].concat()),
+            (layers(2), of_layers, &of_cores),
+            (hopper_ptx(2), of_hopper, &[&of_cores[..], &[warpgroups]].concat()),
             (tensor_ptx(), of_tensor, &tensor),
             (general_ptx(), of_general, &general),
         ];
         for (ptx, names, sources) in all {
             check(ptx.lines().next().unwrap(), names, sources);
         }
-        check(&code(TENSOR).0, "tensor.ptx", &[tensor_ptx().as_bytes()]);
-        check(&code(GENERAL).0, "general.ptx", &[general_ptx().as_bytes()]);
+        let hopper = text(include_bytes!("../kernels/hopper.ptx.lzma"));
+        let made = [
+            (HOPPER, "hopper.ptx", hopper),
+            (TENSOR, "tensor.ptx", tensor_ptx()),
+            (GENERAL, "general.ptx", general_ptx()),
+        ];
+        for (packed, name, from) in made {
+            check(first_line(&unpacked(packed)).0, name, &[from.as_bytes()]);
+        }
+    }
+
+    /// Each piece of code is a whole file, of its own count of halves.
+    #[test]
+    fn code_has_its_pieces() {
+        let names =
+            |code: &[u8], name: &str| code.windows(name.len()).any(|at| at == name.as_bytes());
+        for terms in [1, 2] {
+            let code = super::hopper(terms);
+            assert!(code.starts_with(b"\x7fELF"));
+            assert!(
+                [1, 2].map(|of| names(&code, &format!("halves_{of}"))) == [terms == 1, terms == 2]
+            );
+        }
+        assert!([TENSOR, GENERAL].iter().all(|packed| code(packed, 0).starts_with(b"\x7fELF")));
     }
 
     /// Every kernel can be had alone, and all of them are the whole text.
     #[test]
     fn kernels_are_taken_by_name() {
-        for all in [ptx(), layers(1, false), layers(1, true), tensor_ptx(), general_ptx()] {
+        for all in [ptx(), layers(1), hopper_ptx(1), tensor_ptx(), general_ptx()] {
             let entries = all.lines().filter_map(|line| line.strip_prefix(".visible .entry "));
             let names: Vec<String> =
                 entries.map(|entry| entry.split('(').next().unwrap().to_string()).collect();

@@ -11,7 +11,7 @@
 
 #define __device__
 #define __global__
-#define __forceinline__ inline
+#define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__
 #define __launch_bounds__(...)
 #define __shared__ static
@@ -38,14 +38,15 @@ extern unsigned room_bytes;
 void __syncthreads();
 void __syncwarp();
 unsigned own_lane();
-// The values of all lanes of the warp, in order; at most 128 bytes each.
+// The values of all lanes of the warp, in order; at most 128 bytes each. All lanes have to come from the same place: on a card they
+// wait for each other for ever if some of them do something else.
 const void *of_all(const void *value, unsigned bytes);
 
-template <class T> T __shfl_xor_sync(unsigned, T value, int lane) { return ((const T *)of_all(&value, sizeof value))[own_lane() ^ lane]; }
-template <class T> T __shfl_sync(unsigned, T value, int lane, int width = 32) {
+template <class T> __forceinline__ T __shfl_xor_sync(unsigned, T value, int lane) { return ((const T *)of_all(&value, sizeof value))[own_lane() ^ lane]; }
+template <class T> __forceinline__ T __shfl_sync(unsigned, T value, int lane, int width = 32) {
     return ((const T *)of_all(&value, sizeof value))[own_lane() / width * width + lane % width];
 }
-inline unsigned __reduce_max_sync(unsigned, unsigned value) {
+__forceinline__ unsigned __reduce_max_sync(unsigned, unsigned value) {
     const unsigned *all = (const unsigned *)of_all(&value, sizeof value);
     return *std::max_element(all, all + 32);
 }

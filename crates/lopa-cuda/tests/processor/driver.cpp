@@ -1,5 +1,5 @@
 // A driver with the functions of libcuda.so.1 that runs launches on the processor, at once and in order. The kernels are in
-// libraries beside this one, compiled from kernels/lopa.cu and kernels/layers.cu; the text to translate only tells which one.
+// libraries beside this one, compiled from kernels/lopa.cu and kernels/layers.cu; the text to translate, or the code, only tells which one.
 
 #include <cstdint>
 #include <cstdio>
@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -74,9 +75,13 @@ API cuDeviceGetAttribute(int *value, int attribute, int) {
 }
 API cuDevicePrimaryCtxRetain(Handle *context, int) { return *context = (Handle)1, 0; }
 API cuCtxSetCurrent(Handle) { return 0; }
-API cuModuleLoadData(Handle *module, const char *text) {
-    const char *halves = strstr(text, "// halves: ");
-    *module = library(halves ? std::string("layers") + halves[11] + ".so" : "lopa.so");
+// Text that ends with 0, or code, which gives the place of its table of sections.
+API cuModuleLoadData(Handle *module, const char *code) {
+    size_t bytes = strlen(code);
+    if (!memcmp(code, "\177ELF", 4)) memcpy(&bytes, code + 40, sizeof bytes);
+    const std::string_view names(code, bytes);
+    const size_t halves = names.find("halves_1") != names.npos ? 1 : names.find("halves_2") != names.npos ? 2 : 0;
+    *module = library(halves ? "layers" + std::to_string(halves) + ".so" : "lopa.so");
     return *module ? 0 : 500;
 }
 API cuModuleUnload(Handle) { return 0; }

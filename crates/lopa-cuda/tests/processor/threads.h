@@ -43,6 +43,7 @@ struct Thread {
 };
 struct Warp {
     unsigned live, here, round;
+    const void *place; // where its lanes meet
     alignas(16) unsigned char buffers[2][32 * 128];
 };
 
@@ -82,10 +83,17 @@ void begin() {
     change(&unused, threads[current].stack);
 }
 
-// Waits for all lanes of the warp; the last one does `work`.
-template <class Work> void meet(Work work) {
+[[noreturn]] void fail(const char *what) {
+    fprintf(stderr, "a kernel has %s: block %u, thread %u\n", what, blockIdx.x, current);
+    abort();
+}
+
+// Waits for all lanes of the warp at a place of the kernel; the last one does `work`.
+template <class Work> void meet(const void *place, Work work) {
     Warp &warp = warps[current / 32];
     const unsigned round = warp.round;
+    if (warp.here == 0) warp.place = place;
+    if (warp.place != place) fail("lanes of a warp that wait for each other at different places");
     if (++warp.here == warp.live) {
         work();
         warp.here = 0, warp.round++;
@@ -96,13 +104,15 @@ template <class Work> void meet(Work work) {
 // Two buffers in turn: no lane writes one again before all lanes have met once more.
 unsigned char *buffer() { return warps[current / 32].buffers[threads[current].turn ^= 1]; }
 
-[[noreturn]] void fail(const char *what) {
-    fprintf(stderr, "a kernel has %s: block %u, thread %u\n", what, blockIdx.x, current);
-    abort();
+const void *of_all(const void *place, const void *value, unsigned bytes) {
+    unsigned char *all = buffer();
+    memcpy(all + bytes * own_lane(), value, bytes);
+    meet(place, [] {});
+    return all;
 }
 
-template <unsigned N> void load(unsigned (&r)[N], unsigned from, bool turned) {
-    const unsigned *rows = (const unsigned *)of_all(&from, sizeof from), g = own_lane() / 4, t = own_lane() % 4;
+template <unsigned N> void load(const void *place, unsigned (&r)[N], unsigned from, bool turned) {
+    const unsigned *rows = (const unsigned *)of_all(place, &from, sizeof from), g = own_lane() / 4, t = own_lane() % 4;
     auto half = [&](unsigned matrix, unsigned row, unsigned column) {
         const unsigned at = rows[8 * matrix + row];
         if (at % 16 || at + 16 > room_bytes) fail("a matrix at a wrong place");
@@ -147,33 +157,31 @@ void __syncthreads() {
     else
         while (rounds == round) wait();
 }
-void __syncwarp() { meet([] {}); }
 
-const void *of_all(const void *value, unsigned bytes) {
-    unsigned char *all = buffer();
-    memcpy(all + bytes * own_lane(), value, bytes);
-    meet([] {});
-    return all;
-}
+// Where the kernel calls one of the functions below, which are not inlined.
+#define PLACE __builtin_return_address(0)
+#define CALLED __attribute__((noinline))
+CALLED void __syncwarp() { meet(PLACE, [] {}); }
+CALLED const void *of_all(const void *value, unsigned bytes) { return of_all(PLACE, value, bytes); }
 
 unsigned shared(const void *p) { return unsigned((const unsigned char *)p - room); }
-void matrices(unsigned (&r)[2], unsigned from) { load(r, from, false); }
-void matrices(unsigned (&r)[4], unsigned from) { load(r, from, false); }
-void transposed(unsigned (&r)[2], unsigned from) { load(r, from, true); }
-void transposed(unsigned (&r)[4], unsigned from) { load(r, from, true); }
+CALLED void matrices(unsigned (&r)[2], unsigned from) { load(PLACE, r, from, false); }
+CALLED void matrices(unsigned (&r)[4], unsigned from) { load(PLACE, r, from, false); }
+CALLED void transposed(unsigned (&r)[2], unsigned from) { load(PLACE, r, from, true); }
+CALLED void transposed(unsigned (&r)[4], unsigned from) { load(PLACE, r, from, true); }
 
-void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+CALLED void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     Share *all = (Share *)buffer(), &own = all[own_lane()];
     own = {{a[0], a[1], a[2], a[3]}, {b0, b1}, {c[0], c[1], c[2], c[3]}};
-    meet([&] { multiply(all); });
+    meet(PLACE, [&] { multiply(all); });
     memcpy(c, own.c, sizeof own.c);
 }
 
 // Each lane computes its own entries of two rows. Bits of the descriptor: where the factor begins; from 32 columns to the next (or none);
 // from eight terms, or columns, to the next; 128 or 64 bytes as the length of a line whose pieces change their order.
-void multiply_together(float *d, unsigned columns, const unsigned (&a)[4], uint64_t factor, bool down) {
+CALLED void multiply_together(float *d, unsigned columns, const unsigned (&a)[4], uint64_t factor, bool down) {
     auto half = [](unsigned word, unsigned e) { return double(__half2float({uint16_t(word >> 16 * e)})); };
-    const unsigned(*all)[4] = (const unsigned(*)[4])of_all(a, sizeof a), g = own_lane() / 4, t = own_lane() % 4;
+    const unsigned(*all)[4] = (const unsigned(*)[4])of_all(PLACE, a, sizeof a), g = own_lane() / 4, t = own_lane() % 4;
     const unsigned from = (factor & 0x3fff) << 4, near = (factor >> 16 & 0x3fff) << 4, far = (factor >> 32 & 0x3fff) << 4;
     const bool lines = factor >> 62 == 1;
     if (lines == down) fail("a factor in another layout");
