@@ -3,7 +3,7 @@
 usage: yardstick.py PROBLEM NODES[,NODES…] [FEATURES CLASSES bytes|numbers [UNITS[,UNITS…] BATCH [ACTIVATION [LOSS]]]]
        yardstick.py rows FILE FEATURES CLASSES bytes|numbers [LOSS]
        yardstick.py draw SEED COUNT PROBLEM
-PROBLEM is `representation` (MNIST's shape) or `hyperparameter` (one class stands for a binary loss). ACTIVATION is sigmoid, tanh
+PROBLEM is `representation` (MNIST's shape), `hyperparameter` or `hyper-cleaning` (one class stands for a binary loss). ACTIVATION is sigmoid, tanh
 or relu, LOSS softmax or squared (of as many numbers as there are classes). `rows` writes the samples that such a problem is run on. `draw` prints drawn shapes, FEATURES CLASSES KIND UNITS BATCH ACTIVATION NODES
 in a line; `hyperparameter` leaves out UNITS and ACTIVATION. JAX_SECONDS: how long each measurement takes, if not 3.
 """
@@ -58,50 +58,60 @@ def data(features, classes, kind):
     return table, random.integers(0, max(classes, 2), rows).astype(np.int32)
 
 
-def losses(problem, features, classes):
-    """f and g of a minibatch, and the lengths of x and theta."""
+def losses(problem, features, classes, samples):
+    """f and g of a minibatch, and the lengths of x (of `hyper-cleaning`, all samples) and theta; e: the entries of x that belong to the rows."""
 
-    def of_scores(z, y):
+    def of_each(z, y):
         if LOSS == "squared":
-            return ((z - y) ** 2).sum(-1).mean() / 2
+            return ((z - y) ** 2).sum(-1) / 2
         if classes == 1:
-            return jnp.logaddexp(0, jnp.where(y == 1, -1, 1) * z[:, 0]).mean()
-        return (jax.nn.logsumexp(z, -1) - jnp.take_along_axis(z, y[:, None], 1)[:, 0]).mean()
+            return jnp.logaddexp(0, jnp.where(y == 1, -1, 1) * z[:, 0])
+        return jax.nn.logsumexp(z, -1) - jnp.take_along_axis(z, y[:, None], 1)[:, 0]
+
+    def affine(theta, rows):
+        return rows @ theta[:-classes].reshape(-1, classes) + theta[-classes:]
 
     lengths = [(below + 1) * units for below, units in zip([features] + UNITS, UNITS)]
 
-    def layers(x, theta, rows, y):
+    def layers(x, theta, rows, y, e):
         at = 0
         for units, length in zip(UNITS, lengths):
             weights = x[at : at + length]
             rows = ACTIVATE(rows @ weights[:-units].reshape(-1, units) + weights[-units:])
             at += length
-        return of_scores(rows @ theta[:-classes].reshape(-1, classes) + theta[-classes:], y)
+        return of_each(affine(theta, rows), y).mean()
 
-    def linear(x, theta, rows, y):
-        return of_scores(rows @ theta.reshape(features, classes), y)
+    def linear(x, theta, rows, y, e):
+        return of_each(rows @ theta.reshape(features, classes), y).mean()
 
     if problem == "representation":
-        return layers, lambda x, theta, rows, y: layers(x, theta, rows, y) + RIDGE / 2 * (theta @ theta), (
+        return layers, lambda x, theta, *of: layers(x, theta, *of) + RIDGE / 2 * (theta @ theta), (
             sum(lengths),
             (UNITS[-1] + 1) * classes,
         )
+    if problem == "hyper-cleaning":
+        f = lambda x, theta, rows, y, e: of_each(affine(theta, rows), y).mean()
+        weighted = lambda x, theta, rows, y, e: (jax.nn.sigmoid(x[e]) * of_each(affine(theta, rows), y)).mean()
+        return f, lambda x, theta, *of: weighted(x, theta, *of) + 0.001 * (theta @ theta), (samples, (features + 1) * classes)
     strength = lambda x, theta: jnp.exp(x) @ (theta.reshape(features, classes) ** 2).sum(-1)
-    return linear, lambda x, theta, rows, y: linear(x, theta, rows, y) + strength(x, theta), (features, features * classes)
+    return linear, lambda x, theta, *of: linear(x, theta, *of) + strength(x, theta), (features, features * classes)
 
 
 def build(m, problem, features, classes, kind):
     table, labels = map(jnp.asarray, data(features, classes, kind))
     random = np.random.default_rng(1)
-    own = jnp.asarray(random.integers(0, len(table), (m, len(table) // m)).astype(np.int32))
+    # Of `hyper-cleaning`, a fifth of the samples have no entry of x.
+    each = (len(table) * 4 // 5 if problem == "hyper-cleaning" else len(table)) // m
+    own = jnp.asarray(random.integers(0, len(table), (m, each)).astype(np.int32))
     ring = jnp.asarray(np.stack([(np.arange(m) + by) % m for by in (1, -1)], 1).astype(np.int32))
-    f, g, (n, p) = losses(problem, features, classes)
+    f, g, (n, p) = losses(problem, features, classes, own.size)
     grad_g = jax.grad(g, 1)
 
-    def directions(x, theta, v, key, own):
-        picks = own[jax.random.randint(key, (5, BATCH), 0, own.shape[0])]
+    def directions(x, theta, v, key, own, node):
+        drawn = jax.random.randint(key, (5, BATCH), 0, each)
+        picks, entries = own[drawn], node * each + drawn
         numbers = lambda rows: rows.astype(jnp.float32) / 255 if kind == "bytes" else rows
-        on = [(numbers(table[picks[j]]), labels[picks[j]]) for j in range(5)]
+        on = [(numbers(table[picks[j]]), labels[picks[j]], entries[j]) for j in range(5)]
         d = grad_g(x, theta, *on[0])
         hess_v = jax.jvp(lambda theta: grad_g(x, theta, *on[1]), (theta,), (v,))[1]
         cross_v = jax.grad(lambda x: grad_g(x, theta, *on[2]) @ v)(x)
@@ -116,13 +126,13 @@ def build(m, problem, features, classes, kind):
         theta, v = theta - BETA * d, v - LAMBDA * h
         new_z = s + (1 - GAMMA) * (z - s)
         y = mix(y) + new_z - z
-        return (x, theta, v, new_z, y) + every(x, theta, v, jax.random.split(key, m), own), None
+        return (x, theta, v, new_z, y) + every(x, theta, v, jax.random.split(key, m), own, jnp.arange(m)), None
 
     every = jax.vmap(directions)
     some = lambda state, key: jax.lax.scan(iteration, state, jax.random.split(key, STEPS))[0]
-    x = jnp.asarray(np.repeat(random.standard_normal((1, n)) * 0.03 - 3 * (problem != "representation"), m, 0), jnp.float32)
+    x = jnp.asarray(np.repeat(random.standard_normal((1, n)) * 0.03 - 3 * (problem == "hyperparameter"), m, 0), jnp.float32)
     theta = jnp.zeros((m, p))
-    now = jax.jit(every)(x, theta, theta, jax.random.split(jax.random.key(0), m), own)
+    now = jax.jit(every)(x, theta, theta, jax.random.split(jax.random.key(0), m), own, jnp.arange(m))
     return jax.jit(some, donate_argnums=0), (x, theta, theta + 0, now[2] + 0, now[2] * 1) + tuple(now)
 
 

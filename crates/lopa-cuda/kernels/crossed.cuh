@@ -29,17 +29,25 @@ template <class T> __device__ void crossed(const Job<T> &job, u32 now) {
     if (threadIdx.x % 32 == 0) job.s[entry] = -(half + half) * sum;
 }
 
-// s where x has an entry for each sample: one thread for each, zero where the minibatch has not drawn it. Minibatch `batch` has these
-// picks and, of each, what it adds, `apart` from one to the next.
+// How many entries of x a thread of `cleaned` computes.
+enum { CLEANS = 4 };
+
+// s where x has an entry for each sample: zero where the minibatch has not drawn it. Minibatch `batch` has these picks and, of each,
+// what it adds, `apart` from one to the next.
 template <class T> __device__ void cleaned(const Job<T> &job, u32 batch, const T *adds, u32 apart) {
-    usize entry = usize(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (entry >= usize(job.m) * job.n) return;
-    u32 i = entry / job.n, row = entry % job.n - job.offset, size = job.size[batch];
+    const u32 each = blockDim.x * CLEANS, pieces = (job.n + each - 1) / each, i = blockIdx.x / pieces;
+    const u32 size = job.size[batch], begin = job.own[0][i], end = job.own[0][i + 1];
     const u32 *picks = job.picks + usize(i) * job.drawn + job.start[batch];
     adds += usize(i) * job.drawn * apart + job.start[batch] * apart;
-    T sum = T(0);
-    if (row >= job.own[0][i] && row < job.own[0][i + 1])
-        for (u32 r = 0; r < size; r++)
-            if (picks[r] == row) sum = sum + adds[r * apart];
-    job.s[entry] = sum;
+    T *const s = job.s + usize(i) * job.n;
+#pragma unroll
+    for (int e = 0; e < CLEANS; e++) {
+        const u32 entry = blockIdx.x % pieces * each + e * blockDim.x + threadIdx.x, row = entry - job.offset;
+        if (entry >= job.n) break;
+        T sum = T(0);
+        if (row >= begin && row < end)
+            for (u32 r = 0; r < size; r++)
+                if (picks[r] == row) sum = sum + adds[r * apart];
+        s[entry] = sum;
+    }
 }

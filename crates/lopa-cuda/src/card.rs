@@ -556,7 +556,7 @@ fn linear<T: Scalar>(card: &Card, job: &Job<T>, with_s: bool) -> Vec<Wanted> {
         PER_GROUP | PER_COLUMN => {
             all.push(wanted("crossed".into(), THREADS, 0, flat(entries * 32)));
         }
-        PER_SAMPLE => all.push(wanted("cleaned".into(), THREADS, 0, flat(entries))),
+        PER_SAMPLE => all.push(wanted("cleaned".into(), THREADS, 0, layers::cleaners(job))),
         _ => {}
     }
     all

@@ -81,6 +81,12 @@ fn even(numbers: &[u32]) -> u32 {
     u32::from(numbers.iter().all(|number| number % 4 == 0))
 }
 
+/// Blocks of `cleaned`; see kernels/crossed.cuh.
+pub fn cleaners<T: Real>(job: &Job<T>) -> u64 {
+    const EACH: u32 = 4;
+    u64::from(job.m) * u64::from(job.n.div_ceil(THREADS * EACH))
+}
+
 /// A kernel whose parameters are the job.
 fn alone(name: &str, threads: u32, blocks: u64) -> Wanted {
     let launch = Launch { name: name.into(), threads, shared: 0, blocks };
@@ -307,9 +313,8 @@ impl<T: Real> Evaluation<'_, T> {
 
     /// s where x has an entry for each sample.
     fn cleaned(&self) -> Option<Wanted> {
-        let threads = u64::from(self.job.m) * u64::from(self.job.n);
         let wanted = self.with_s && self.job.per == PER_SAMPLE;
-        wanted.then(|| alone("cleaned", THREADS, threads.div_ceil(THREADS.into())))
+        wanted.then(|| alone("cleaned", THREADS, cleaners(self.job)))
     }
 
     /// Errors of a layer, from the slopes or from those of the layer above.

@@ -8,7 +8,7 @@ mod shape;
 use lopa::error::Result;
 use lopa::math::real::Real;
 
-pub use evaluation::{Wanted, kernels};
+pub use evaluation::{Wanted, cleaners, kernels};
 pub use product::Product;
 use shape::word::{self, Of};
 use shape::{Places, Shape, row};
