@@ -2,10 +2,10 @@
 //!
 //! [`cuda`] is the device that `device = "cuda"` names in experiment files. The driver is loaded
 //! when a run begins; building and linking need no part of CUDA. kernels/lopa.cu works for every shape
-//! on every card, kernels/layers.cu for `representation` on the tensor cores of any card from sm_80 on: both are shipped as
-//! PTX, of which the driver translates the kernels that a run needs. On Hopper cards, kernels/general.cu is faster for
-//! classifiers with one hidden layer, and kernels/tensor.cu for those small shapes that src/tensor/mod.rs names: both are
-//! shipped as the code of these cards.
+//! on every card, kernels/layers.cu for networks and linear models on the tensor cores of any card from sm_80 on: both are
+//! shipped as PTX, of which the driver translates the kernels that a run needs. On Hopper cards, kernels/general.cu is faster
+//! for classifiers with one hidden layer, and kernels/tensor.cu for those small shapes that src/tensor/mod.rs names. For these
+//! cards all three are shipped as code.
 //!
 //! The feature `emulate`, for tests, adds devices that do the same on the processor, with every
 //! sum in the same order (except within a tensor core): tests compare them with the library's own
