@@ -1,6 +1,11 @@
 //! Products of dense rows, wherever they are in memory, with a matrix of few columns.
 
+use super::rows::BLOCK;
 use super::vector::{Number, Vector};
+
+/// Weights with more bytes than this do not stay in the second-level cache while all rows pass; parts of them do.
+const LARGE: usize = 1 << 20;
+const PART: usize = 1 << 18;
 
 /// `out[r, :] = Σ_q row_r[q] weights[q, :]`, or `+=` if `add`.
 ///
@@ -8,6 +13,38 @@ use super::vector::{Number, Vector};
 /// See [`Vector`]; rows have `cols` numbers each, `weights` is cols × width, `out` rows × width.
 #[inline(always)]
 pub unsafe fn product<V: Vector>(
+    rows: &[&[V::Scalar]],
+    weights: &[V::Scalar],
+    width: usize,
+    add: bool,
+    out: &mut [V::Scalar],
+) {
+    let cols = rows.first().map_or(0, |row| row.len());
+    let part = match size_of_val(weights) > LARGE {
+        true => PART.div_ceil(width * size_of::<V::Scalar>()),
+        false => cols.max(1),
+    };
+    for first in (0..cols.max(1)).step_by(part) {
+        let columns = first..cols.min(first + part);
+        let weights = &weights[first * width..columns.end * width];
+        for (rows, out) in rows.chunks(BLOCK).zip(out.chunks_mut(BLOCK * width)) {
+            let mut of_part: [&[V::Scalar]; BLOCK] = [&[]; BLOCK];
+            for (of_part, row) in of_part.iter_mut().zip(rows) {
+                *of_part = &row[columns.clone()];
+            }
+            let rows = &of_part[..rows.len()];
+            // SAFETY: shapes as for this function, of some rows and columns.
+            unsafe { product_of_part::<V>(rows, weights, width, add || first > 0, out) };
+        }
+    }
+}
+
+/// The same with weights of any size, all at once.
+///
+/// # Safety
+/// As for [`product`].
+#[inline(always)]
+unsafe fn product_of_part<V: Vector>(
     rows: &[&[V::Scalar]],
     weights: &[V::Scalar],
     width: usize,

@@ -5,15 +5,14 @@
 //! multiplied as one more row.
 //!
 //! So that no lane is idle when there are few classes, lanes are rows in the product, and columns of
-//! the rows in the transposed product.
+//! the rows in the transposed product. With many columns of weights they are those columns.
 
 mod product;
 mod transposed;
-
-pub use product::product;
-pub use transposed::add_transposed;
+mod wide;
 
 use super::Rows;
+use super::vector::Vector;
 
 /// Rows of bytes.
 #[derive(Debug, Clone)]
@@ -36,6 +35,52 @@ impl<T> Pixels<'_, T> {
             *address = self.bytes[row * cols..(row + 1) * cols].as_ptr();
         }
         addresses
+    }
+}
+
+/// From this many columns of weights on, lanes are these columns: in the product, and in the transposed product.
+const WIDE: usize = 22;
+const WIDE_TRANSPOSED: usize = 11;
+
+/// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`.
+///
+/// # Safety
+/// See [`Vector`]; `weights` is cols × width, `out` rows × width.
+#[inline(always)]
+pub unsafe fn product<V: Vector>(
+    pixels: &Pixels<V::Scalar>,
+    rows: Rows,
+    weights: &[V::Scalar],
+    width: usize,
+    out: &mut [V::Scalar],
+) {
+    // SAFETY: as for this function.
+    unsafe {
+        match width {
+            WIDE.. => wide::product::<V>(pixels, rows, weights, width, out),
+            _ => product::product::<V>(pixels, rows, weights, width, out),
+        }
+    }
+}
+
+/// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`.
+///
+/// # Safety
+/// See [`Vector`]; `delta` is rows × width, `out` cols × width.
+#[inline(always)]
+pub unsafe fn add_transposed<V: Vector>(
+    pixels: &Pixels<V::Scalar>,
+    rows: Rows,
+    delta: &[V::Scalar],
+    width: usize,
+    out: &mut [V::Scalar],
+) {
+    // SAFETY: as for this function.
+    unsafe {
+        match width {
+            WIDE_TRANSPOSED.. => wide::add_transposed::<V>(pixels, rows, delta, width, out),
+            _ => transposed::add_transposed::<V>(pixels, rows, delta, width, out),
+        }
     }
 }
 

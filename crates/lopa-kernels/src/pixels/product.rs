@@ -9,10 +9,10 @@ use super::{AHEAD, Pixels, panels};
 const ROWS: usize = 16;
 const COLS: usize = 64;
 
-/// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`.
+/// As [`super::product`], with few columns of weights.
 ///
 /// # Safety
-/// See [`Vector`]; `weights` is cols × width, `out` rows × width.
+/// As for that function.
 #[inline(always)]
 pub unsafe fn product<V: Vector>(
     pixels: &Pixels<V::Scalar>,

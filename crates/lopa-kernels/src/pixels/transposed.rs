@@ -8,10 +8,10 @@ use super::{AHEAD, Pixels, panels};
 /// Rows summed up before they are added to the result.
 const ROWS: usize = 48;
 
-/// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`.
+/// As [`super::add_transposed`], with few columns of weights.
 ///
 /// # Safety
-/// See [`Vector`]; `delta` is rows × width, `out` cols × width.
+/// As for that function.
 #[inline(always)]
 pub unsafe fn add_transposed<V: Vector>(
     pixels: &Pixels<V::Scalar>,

@@ -285,6 +285,14 @@ proptest! {
 
 }
 
+/// Weights that are multiplied in parts.
+#[test]
+#[cfg_attr(miri, ignore)]
+fn large_weights() {
+    check_products::<f32>(9, 701, 390, 1.0, 1);
+    check_products::<f64>(5, 701, 195, 1.0, 2);
+}
+
 /// At the edges of panels, strips and batches; a few of them under Miri.
 #[test]
 fn rows_of_bytes_of_odd_shapes() {
