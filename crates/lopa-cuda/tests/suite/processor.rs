@@ -79,13 +79,26 @@ fn translated(source: &str) -> String {
     text
 }
 
-/// Begins to compile a file of tests/processor, with what is in `folder`, to a library there.
-fn compile(name: &str, folder: &Path, library: &str, options: &[&str]) -> Child {
+/// Whether kernels cannot run on this processor; says why.
+fn skipped() -> bool {
+    let why = if cfg!(not(all(target_arch = "x86_64", target_os = "linux"))) {
+        "kernels run on the processor of Linux on x86-64 alone"
+    } else if Command::new("c++").arg("--version").output().is_err() {
+        "no C++ compiler"
+    } else {
+        return false;
+    };
+    eprintln!("skipped: {why}");
+    true
+}
+
+/// Begins to compile a file of tests/processor, with what is in `folder`, to a file beside it.
+fn compile(name: &str, folder: &Path, to: &str, options: &[&str]) -> Child {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/processor");
-    let shared = "-std=c++20 -O2 -ffp-contract=off -fno-strict-aliasing -fPIC -shared -w";
+    let always = "-std=c++20 -O2 -ffp-contract=off -fno-strict-aliasing -fPIC -w";
     let mut command = Command::new("c++");
-    command.args(shared.split(' ')).args(options).arg("-I").arg(&here).arg("-I").arg(folder);
-    command.arg(here.join(name)).arg("-o").arg(folder.with_file_name(library)).arg("-ldl");
+    command.args(always.split(' ')).args(options).arg("-I").arg(&here).arg("-I").arg(folder);
+    command.arg(here.join(name)).arg("-o").arg(folder.with_file_name(to)).arg("-ldl");
     command.spawn().expect("a compiler")
 }
 
@@ -93,12 +106,7 @@ fn compile(name: &str, folder: &Path, library: &str, options: &[&str]) -> Child 
 /// is its name. Returns none without a compiler.
 fn build(name: &str, source: &str, halves: &[u32]) -> Option<PathBuf> {
     let hopper = name == "hopper";
-    if cfg!(not(all(target_arch = "x86_64", target_os = "linux"))) {
-        eprintln!("skipped: kernels run on the processor of Linux on x86-64 alone");
-        return None;
-    }
-    if Command::new("c++").arg("--version").output().is_err() {
-        eprintln!("skipped: no C++ compiler");
+    if skipped() {
         return None;
     }
     let texts: Vec<String> = HEADERS.iter().map(|(_, text)| translated(text)).collect();
@@ -131,14 +139,15 @@ fn build(name: &str, source: &str, halves: &[u32]) -> Option<PathBuf> {
             std::fs::write(own.join(name), text).expect("a file");
         }
         let options: &[&str] = match (*halves, hopper) {
-            (0, _) => &[],
-            (_, false) => &["-DWITH_PRODUCTS"],
-            (_, true) => &["-DWITH_PRODUCTS", "-D__CUDA_ARCH_FEAT_SM90_ALL"],
+            (0, _) => &["-shared"],
+            (_, false) => &["-shared", "-DWITH_PRODUCTS"],
+            (_, true) => &["-shared", "-DWITH_PRODUCTS", "-D__CUDA_ARCH_FEAT_SM90_ALL"],
         };
         compilers.push(compile("kernels.cpp", &own, &format!("{library}.so"), options));
     }
     let capability = if hopper { "-DCAPABILITY=9" } else { "-DCAPABILITY=8" };
-    compilers.push(compile("driver.cpp", &folder.join("own"), "libcuda.so.1", &[capability]));
+    let options = ["-shared", capability];
+    compilers.push(compile("driver.cpp", &folder.join("own"), "libcuda.so.1", &options));
     for mut compiler in compilers {
         assert!(compiler.wait().expect("a compiler").success(), "the kernels do not compile");
     }
@@ -153,6 +162,23 @@ fn start(folder: Option<PathBuf>, test: &str) {
         .env("LD_LIBRARY_PATH", folder)
         .status();
     assert!(status.expect("this program").success());
+}
+
+/// A warp whose lanes wait for each other at different places never ends on a card.
+#[test]
+fn lanes_that_wait_at_different_places_are_noticed() {
+    if skipped() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("processor/torn/own");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let mut compiler = compile("torn.cpp", &folder, "torn", &["-pie"]);
+    assert!(compiler.wait().expect("a compiler").success());
+    let program = || Command::new(folder.with_file_name("torn"));
+    assert!(program().status().expect("the program").success());
+    let torn = program().arg("torn").output().expect("the program");
+    let said = String::from_utf8_lossy(&torn.stderr);
+    assert!(!torn.status.success() && said.contains("wait for each other"), "{said}");
 }
 
 fn check() {
