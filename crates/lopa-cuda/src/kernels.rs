@@ -1,6 +1,7 @@
 //! The kernels, compressed: as plain text they would make the program megabytes larger.
 
 use std::io::Read;
+use std::sync::LazyLock;
 
 use lzma_rust2::LzmaReader;
 
@@ -37,9 +38,12 @@ pub fn general() -> Vec<u8> {
 
 /// A number that differs for other kernels, but for a coincidence.
 pub fn mark() -> u32 {
-    let all = [ANY, LAYERS, HOPPER, TENSOR, GENERAL].into_iter().flatten();
     // FNV-1a.
-    all.fold(0x811C_9DC5, |mark, &byte| (mark ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    static MARK: LazyLock<u32> = LazyLock::new(|| {
+        let all = [ANY, LAYERS, HOPPER, TENSOR, GENERAL].into_iter().flatten();
+        all.fold(0x811C_9DC5, |mark, &byte| (mark ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    });
+    *MARK
 }
 
 /// The text without the kernels that are not named: the driver translates all that it is given.
