@@ -40,7 +40,7 @@ const BYTES: usize = 1 << 14;
 const PATIENCE: u32 = 8;
 const PER_MEMBER: u32 = 4;
 
-/// A node asks to come back if it did within this many intervals between two requests.
+/// A request to come back counts for this many intervals between two requests.
 const ASKS: u32 = 16;
 
 /// Statements of a node's start: those of a later start have larger numbers.
