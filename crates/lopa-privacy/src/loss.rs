@@ -344,7 +344,7 @@ fn window(losses: &[(Losses, u64)], width: f64, tail: f64) -> (i64, i64) {
             };
             (coarse.iter().map(moment).sum::<f64>() - ln(tail)) / t
         };
-        // The bound first falls with ln t, then grows: thirds that cannot have its least are left out.
+        // The bound first falls with ln t, then grows: each step drops a third without the least value.
         let (mut low, mut high) = (ln(1e-8), ln(1e8));
         for _ in 0..40 {
             let (a, b) = (low + (high - low) / 3.0, high - (high - low) / 3.0);

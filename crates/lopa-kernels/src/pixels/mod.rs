@@ -1,18 +1,20 @@
 //! Products of dense rows of bytes, `unit · (byte − shift)`, such as pixels less their mean.
 //!
-//! A row takes a quarter or an eighth of the memory that it would as numbers: bytes are converted in
-//! the registers where they are multiplied. The shift is not subtracted from each byte; it is
-//! multiplied as one more row.
+//! A row takes a quarter or an eighth of the memory that it would as numbers: bytes are converted where they are
+//! multiplied.
 //!
 //! So that no lane is idle when there are few classes, lanes are rows in the product, and columns of
-//! the rows in the transposed product. With many columns of weights they are those columns.
+//! the rows in the transposed product; the shift is not subtracted from each byte, but multiplied as one more row. With many
+//! columns of weights, lanes are those columns, and bytes become numbers less the shift, a block at a time.
 
 mod product;
 mod transposed;
 mod wide;
 
+pub use product::product;
+pub use transposed::add_transposed;
+
 use super::Rows;
-use super::vector::Vector;
 
 /// Rows of bytes.
 #[derive(Debug, Clone)]
@@ -35,52 +37,6 @@ impl<T> Pixels<'_, T> {
             *address = self.bytes[row * cols..(row + 1) * cols].as_ptr();
         }
         addresses
-    }
-}
-
-/// From this many columns of weights on, lanes are these columns: in the product, and in the transposed product.
-const WIDE: usize = 22;
-const WIDE_TRANSPOSED: usize = 11;
-
-/// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`.
-///
-/// # Safety
-/// See [`Vector`]; `weights` is cols × width, `out` rows × width.
-#[inline(always)]
-pub unsafe fn product<V: Vector>(
-    pixels: &Pixels<V::Scalar>,
-    rows: Rows,
-    weights: &[V::Scalar],
-    width: usize,
-    out: &mut [V::Scalar],
-) {
-    // SAFETY: as for this function.
-    unsafe {
-        match width {
-            WIDE.. => wide::product::<V>(pixels, rows, weights, width, out),
-            _ => product::product::<V>(pixels, rows, weights, width, out),
-        }
-    }
-}
-
-/// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`.
-///
-/// # Safety
-/// See [`Vector`]; `delta` is rows × width, `out` cols × width.
-#[inline(always)]
-pub unsafe fn add_transposed<V: Vector>(
-    pixels: &Pixels<V::Scalar>,
-    rows: Rows,
-    delta: &[V::Scalar],
-    width: usize,
-    out: &mut [V::Scalar],
-) {
-    // SAFETY: as for this function.
-    unsafe {
-        match width {
-            WIDE_TRANSPOSED.. => wide::add_transposed::<V>(pixels, rows, delta, width, out),
-            _ => transposed::add_transposed::<V>(pixels, rows, delta, width, out),
-        }
     }
 }
 

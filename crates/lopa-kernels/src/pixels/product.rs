@@ -3,16 +3,19 @@
 use super::super::Rows;
 use super::super::prefetch::prefetch_line;
 use super::super::vector::{Number, Vector};
-use super::{AHEAD, Pixels, panels};
+use super::{AHEAD, Pixels, panels, wide};
 
 /// Rows (including the shift) and columns whose bytes are transposed at a time.
 const ROWS: usize = 16;
 const COLS: usize = 64;
 
-/// As [`super::product`], with few columns of weights.
+/// From this many columns of weights on, lanes are these columns.
+const WIDE: usize = 22;
+
+/// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`.
 ///
 /// # Safety
-/// As for that function.
+/// See [`Vector`]; `weights` is cols × width, `out` rows × width.
 #[inline(always)]
 pub unsafe fn product<V: Vector>(
     pixels: &Pixels<V::Scalar>,
@@ -21,6 +24,10 @@ pub unsafe fn product<V: Vector>(
     width: usize,
     out: &mut [V::Scalar],
 ) {
+    if width >= WIDE {
+        // SAFETY: as for this function.
+        return unsafe { wide::product::<V>(pixels, rows, weights, width, out) };
+    }
     for (numbers, out) in rows.numbers.chunks(ROWS - 1).zip(out.chunks_mut((ROWS - 1) * width)) {
         let rows = Rows { numbers, ..rows };
         // SAFETY: shapes as for this function; a panel is never wider than what is left.

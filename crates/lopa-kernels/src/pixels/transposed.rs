@@ -3,15 +3,18 @@
 use super::super::Rows;
 use super::super::prefetch::prefetch_line;
 use super::super::vector::{Number, Vector};
-use super::{AHEAD, Pixels, panels};
+use super::{AHEAD, Pixels, panels, wide};
 
 /// Rows summed up before they are added to the result.
 const ROWS: usize = 48;
 
-/// As [`super::add_transposed`], with few columns of weights.
+/// From this many columns of delta on, lanes are these columns.
+const WIDE: usize = 11;
+
+/// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`.
 ///
 /// # Safety
-/// As for that function.
+/// See [`Vector`]; `delta` is rows × width, `out` cols × width.
 #[inline(always)]
 pub unsafe fn add_transposed<V: Vector>(
     pixels: &Pixels<V::Scalar>,
@@ -20,6 +23,10 @@ pub unsafe fn add_transposed<V: Vector>(
     width: usize,
     out: &mut [V::Scalar],
 ) {
+    if width >= WIDE {
+        // SAFETY: as for this function.
+        return unsafe { wide::add_transposed::<V>(pixels, rows, delta, width, out) };
+    }
     for (numbers, delta) in rows.numbers.chunks(ROWS).zip(delta.chunks(ROWS * width)) {
         let rows = Rows { numbers, ..rows };
         // SAFETY: shapes as for this function; a panel is never wider than what is left.

@@ -60,9 +60,9 @@ impl<T: Number> Block<T> {
     }
 }
 
-/// Columns of blocks: the first, and how many.
+/// Columns of blocks: the first, and how many; one block of none if there are none.
 fn blocks(cols: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..cols).step_by(COLS).map(move |first| (first, COLS.min(cols - first)))
+    (0..cols.max(1)).step_by(COLS).map(move |first| (first, COLS.min(cols - first)))
 }
 
 /// As [`super::product`].
@@ -78,9 +78,6 @@ pub unsafe fn product<V: Vector>(
     out: &mut [V::Scalar],
 ) {
     let mut block = Block::new();
-    if pixels.shift.is_empty() {
-        out.fill(V::Scalar::ZERO);
-    }
     for (first, count) in blocks(pixels.shift.len()) {
         for (rows, out) in rows.chunks(ROWS).zip(out.chunks_mut(ROWS * width)) {
             let weights = &weights[first * width..][..count * width];
