@@ -24,7 +24,7 @@ template <class T> struct Job : Common<T> {
     u8 *heads;                 // see layers.cu: theta and v
     T *adds;                   // what a sample adds to its entry of s
     const struct Layer *layers;
-    u32 *tops;                 // `many` of each node: the first two are the largest |entry| of theta and v, in turn
+    u32 *tops;                 // `many` words of each node
     const u32 *group, *groups; // the group of each row of theta; where each group starts
     T unit, ridge, delta;
     u32 loss, per, bias, offset, many, hidden_layers, pieces, head_row, head_behind; // offset: with PER_SAMPLE, the entry of x of the first sample

@@ -1,15 +1,15 @@
 // One iteration of every node of `representation`, `hyperparameter` and `hyper-cleaning` in f32 on the tensor cores of any card from
 // sm_80 on: any number of hidden layers, none in a linear model, biases or none, any activation, any loss.
 //
-//   move, draw, update, find, tick, carry, sizes    as in lopa.cu
-//   tops       the largest entries of theta and v, where `move` has not seen them
-//   halves     splits theta, v and x
+//   draw, update, find, tick, carry, sizes    as in lopa.cu
+//   move       as in lopa.cu; it also splits theta, v and x
+//   tops, halves    the largest entries of theta and v, then theta, v and x split, where no `move` comes before
 //   forward    inputs of a layer times its weights: activations
 //   head       the last of them, or features, times theta and v: scores, and from these the slopes of the losses
 //   outer      activations or features, transposed, times slopes: d and h
 //   errors     slopes times theta and v, or errors of the layer above times its weights, both times the activation's slope
 //   backward   inputs of a layer, transposed, times its errors: s
-//   crossed, cleaned    s of a linear model
+//   rows, crossed, cleaned    s of a linear model, where x has entries for features, for groups or columns, for samples
 //
 // Tensor cores multiply halves (11 bits) and add in f32. The numbers of a matrix are scaled by a power of two to at most 2^14 per
 // node, then split into a high and a low half, 22 bits together. High times high, high times low and low times high are three
@@ -45,9 +45,12 @@ __device__ __forceinline__ void async_fence() {}
 template <int N> __device__ __forceinline__ void multiplied() {}
 #endif
 
-// Words per node: the largest |entry| of a matrix (TOP, as the bits of a number), and the power of two it was scaled by (BY).
-// `draw` clears all `many` of them. Those of the layers begin at LAYERS; src/layers/mod.rs has the same places.
-enum { TURN_TOP, HEAD_TOP = 2, HEAD_BY, TARGET_TOP, SLOPE_TOP, SLOPE_BY, LAYERS };
+// Words per node: the largest |entry| of a matrix (TOP, as the bits of a number) or a bound of it, and the power of two it was scaled
+// by (BY). HEAD is theta and v as the products need them; TURN the same as `move` leaves them, in the word after its iteration, modulo
+// 3; DIRECTION d and h, in the word of the buffer that x was read from; TARGET never changes. Those of the layers begin at LAYERS, OF_LAYER
+// each; WEIGHT has a word for each buffer of x. src/layers/shape.rs has the same places.
+enum { HEAD_TOP, HEAD_BY, TURN_TOP, DIRECTION_TOP = TURN_TOP + 3, TARGET_TOP = DIRECTION_TOP + 2, SLOPE_TOP, SLOPE_BY, LAYERS };
+enum { HIDDEN_TOP, HIDDEN_BY, ERROR_TOP, ERROR_BY, WEIGHT_TOP, OF_LAYER = WEIGHT_TOP + 2 };
 
 // A product for all nodes, in up to three parts with factors and results of their own; src/layers/product.rs has the same fields
 // in the same order. Lengths are in bytes.
@@ -79,6 +82,7 @@ struct Product {
     u32 stages;               // how many fit into shared memory: 3, 4 or 6
     u32 start[5], loss;
     u32 activation, bias, many; // bias: the row of the second factor after the last is added
+    u32 fresh;                // the kernel before has drawn the rows
     u32 per, n, offset;       // as in `Job`
     float unit, ridge;        // what sums of bytes are multiplied by
     float left_is, right_is, left_most, delta;
@@ -301,6 +305,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
     const u32 of_sum = blockIdx.x / tiles % job.parts, part = C::END == LOSES ? 0 : of_sum, i = blockIdx.x / tiles / job.parts;
     const u32 skipped = C::END == LOSES ? of_sum * job.deep[1] : 0;
     if (job.awake && !(job.awake[i] & 1)) return;
+    if (job.fresh) wait_for_last();
     const u32 row0 = blockIdx.x % tiles % down * C::ROWS, column0 = blockIdx.x % tiles / down * C::WIDTH;
     const u32 tid = threadIdx.x, lane = tid % 32, g = lane / 4, t = lane % 4, deep = C::END == LOSES ? min(job.deep[0] - skipped, job.deep[1]) : job.deep[part];
     const u32 row_w = tid / 32 * C::OWN_ROWS; // the first of this warp
@@ -687,6 +692,8 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
             return fmaf(sums[(of_columns ? c % 32 : r) * C::APART + C::WIDTH + (of_columns ? c / 32 : 0)], other, BYTES ? sum * job.unit : sum);
         };
         auto into = [&](u32 r, u32 c) { return (float *)((u8 *)to_w + r * job.to_row) + c; };
+        u32 top = 0; // of d and h
+        auto seen = [&](float value) { return top = max(top, bits_of(value)), value; };
         const u32 step = READS ? MANY / fours : 4, items = (all + 31) / 32;
 #pragma unroll 1
         for (u32 item = 0; item < items; item += step) {
@@ -698,11 +705,15 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     if (spot(item + e, r, c))
-                        *(float4 *)into(r, c) = make_float4(result(r, c, other(4 * e)), result(r, c + 1, other(4 * e + 1)), result(r, c + 2, other(4 * e + 2)), result(r, c + 3, other(4 * e + 3)));
+                        *(float4 *)into(r, c) = make_float4(seen(result(r, c, other(4 * e))), seen(result(r, c + 1, other(4 * e + 1))), seen(result(r, c + 2, other(4 * e + 2))), seen(result(r, c + 3, other(4 * e + 3))));
             } else
 #pragma unroll
                 for (int e = 0; e < (READS ? MANY : 4); e++)
-                    if (spot(item + e, r, c)) *into(r, c) = result(r, c, other(e));
+                    if (spot(item + e, r, c)) *into(r, c) = seen(result(r, c, other(e)));
+        }
+        if (READS && job.to_top) {
+            top = __reduce_max_sync(~0u, top);
+            if (lane == 0) atomicMax(job.to_top + of_node, top);
         }
     }
 }
@@ -802,49 +813,56 @@ __device__ __forceinline__ u32 lanes_of(u32 classes) {
     return lanes;
 }
 
-// A block splits some rows of theta and v of node i, and looks for the largest target. Where x of a linear model has an entry for each
-// feature, it also computes s.
-__device__ __forceinline__ void heads(const Job<float> &job, u32 i, u32 piece, u32 now) {
-    const u32 classes = job.classes, lanes = lanes_of(classes), each = SPLITTERS / lanes, c = threadIdx.x % lanes * 4;
+// Rows of theta and v of node i, by a block; lanes share a row, TURNS rows each: classes and, in turn, theta and v of four of them.
+struct Rows {
+    u32 lanes, each, c, rows, first;
+    Eight both[TURNS];
+    __device__ __forceinline__ Rows(const Job<float> &job, u32 i, u32 piece) {
+        const u32 classes = job.classes;
+        lanes = lanes_of(classes), each = SPLITTERS / lanes, c = threadIdx.x % lanes * 4;
+        rows = job.p / classes, first = piece * TURNS * each + threadIdx.x / lanes;
+        const float *const theta = job.theta + usize(i) * job.p + c, *const v = job.v + usize(i) * job.p + c;
+#pragma unroll
+        for (int j = 0; j < TURNS; j++) {
+            both[j] = {};
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (row(j) < rows && c + e < classes) both[j].at[2 * e] = theta[row(j) * classes + e], both[j].at[2 * e + 1] = v[row(j) * classes + e];
+        }
+    }
+    __device__ __forceinline__ u32 row(int j) const { return first + j * each; }
+};
+
+// Splits some rows of theta and v of node i.
+__device__ __forceinline__ void heads(const Job<float> &job, u32 i, u32 piece) {
     u32 *const known = job.tops + usize(i) * job.many;
-    const u32 top = known[TURN_TOP + now];
+    const u32 top = known[TURN_TOP];
     const float by = scale(__uint_as_float(top));
     if (piece == 0 && threadIdx.x == 0) known[HEAD_TOP] = top, known[HEAD_BY] = __float_as_uint(by);
-    if (job.loss == SQUARED) {
-        u32 target = 0;
-        for (u32 j = piece * SPLITTERS + threadIdx.x; j < job.drawn * classes; j += job.pieces * SPLITTERS)
-            target = max(target, bits_of(job.targets[usize(job.picks[usize(i) * job.drawn + j / classes]) * classes + j % classes]));
-        target = __reduce_max_sync(~0u, target);
-        if (threadIdx.x % 32 == 0) atomicMax(known + TARGET_TOP, target);
-    }
-    const float *const theta = job.theta + usize(i) * job.p + c, *const v = job.v + usize(i) * job.p + c;
-    const u32 rows = job.p / classes, first = piece * TURNS * each + threadIdx.x / lanes;
-    const bool with_s = job.hidden_layers == 0 && job.per == PER_ROW && !job.awake;
-    u8 *const to = job.heads + usize(i) * rows * job.head_row + place_of(2 * c);
-    Eight both[TURNS];
-    float strength[TURNS];
-    // All are read before the first is written: one wait instead of four.
+    const Rows all(job, i, piece);
+    u8 *const to = job.heads + usize(i) * all.rows * job.head_row + place_of(2 * all.c);
+#pragma unroll
+    for (int j = 0; j < TURNS; j++)
+        if (all.row(j) < all.rows && all.c < job.classes) keep(to + usize(all.row(j)) * job.head_row, all.both[j], by, job.head_behind);
+}
+
+// s of a linear model where x has an entry for each feature.
+extern "C" __global__ void __launch_bounds__(SPLITTERS) rows_f32(const __grid_constant__ Job<float> job, u32 at) {
+    wait_for_last();
+    const u32 i = blockIdx.x / job.pieces;
+    const Rows all(job, i, blockIdx.x % job.pieces);
+    float strengths[TURNS];
+#pragma unroll
+    for (int j = 0; j < TURNS; j++) strengths[j] = all.row(j) < all.rows && all.c == 0 ? job.x[at % 2][usize(i) * job.n + all.row(j)] : 0.0f;
 #pragma unroll
     for (int j = 0; j < TURNS; j++) {
-        const u32 row = first + j * each;
-        both[j] = {};
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (row < rows && c + e < classes) both[j].at[2 * e] = theta[row * classes + e], both[j].at[2 * e + 1] = v[row * classes + e];
-        if (with_s) strength[j] = row < rows && c == 0 ? job.x[now][usize(i) * job.n + row] : 0.0f;
-    }
-#pragma unroll
-    for (int j = 0; j < TURNS; j++) {
-        const u32 row = first + j * each;
-        if (row < rows && c < classes) keep(to + usize(row) * job.head_row, both[j], by, job.head_behind);
-        if (!with_s) continue;
         float sum = 0.0f;
 #pragma unroll
-        for (int e = 0; e < 4; e++) sum = fmaf(both[j].at[2 * e], both[j].at[2 * e + 1], sum);
-        for (u32 lane = lanes / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
-        if (row >= rows || c) continue;
-        const float half = exponential(strength[j]);
-        job.s[usize(i) * job.n + row] = -(half + half) * sum;
+        for (int e = 0; e < 4; e++) sum = fmaf(all.both[j].at[2 * e], all.both[j].at[2 * e + 1], sum);
+        for (u32 lane = all.lanes / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
+        if (all.row(j) >= all.rows || all.c) continue;
+        const float half = exponential(strengths[j]);
+        job.s[usize(i) * job.n + all.row(j)] = -(half + half) * sum;
     }
 }
 
@@ -880,16 +898,101 @@ __device__ __forceinline__ void weights(const Job<float> &job, u32 i, const Laye
     if (threadIdx.x % 32 == 0) atomicMax(layer.top + usize(i) * job.many, top);
 }
 
+// The largest |entry| that threads of a warp have seen counts for a word of node i.
+__device__ __forceinline__ void note(const Job<float> &job, u32 word, u32 i, u32 top) {
+    top = __reduce_max_sync(~0u, top);
+    if (threadIdx.x % 32 == 0) atomicMax(job.tops + usize(i) * job.many + word, top);
+}
+
+__device__ __forceinline__ u32 largest(Both<float> both) { return max(bits_of(both.theta), bits_of(both.v)); }
+
+// Divides by the same number many times.
+struct Divisor {
+    u32 by, over; // over: 2^32 / by, rounded up
+    __device__ __forceinline__ Divisor(u32 by) : by(by), over(by > 1 ? ~0u / by + 1 : 0) {}
+    __device__ __forceinline__ u32 of(u32 a) const {
+        const u32 near = by > 1 ? u32(u64(a) * over >> 32) : a; // at most one too large
+        return near - (near * by > a);
+    }
+};
+
+// What `move` writes beside numbers: theta, v and x as halves, and their largest entries.
+struct Halves {
+    static __device__ __forceinline__ void clear(const Job<float> &job, u32 i, u32 at) {
+        u32 *const known = job.tops + usize(i) * job.many;
+        const u32 k = job.clock[0] + at / 2;
+        known[TURN_TOP + (k + 2) % 3] = known[DIRECTION_TOP + 1 - at % 2] = known[SLOPE_TOP] = 0;
+        for (u32 l = 0; l < job.hidden_layers; l++) {
+            u32 *const own = known + LAYERS + l * OF_LAYER;
+            own[HIDDEN_TOP] = own[ERROR_TOP] = own[WEIGHT_TOP + at % 2] = 0;
+        }
+    }
+    // The scale of theta and v is known before their entries are: none exceeds the largest before the step and that of the step together.
+    template <class T> struct Heads {
+        const Job<T> &job;
+        const Divisor classes;
+        u8 *to;
+        u32 i, after, top = 0;
+        float by;
+        __device__ __forceinline__ Heads(const Job<T> &job, u32 i, const T *steps, u32 at, bool first) : job(job), classes(job.classes), i(i) {
+            u32 *const known = job.tops + usize(i) * job.many;
+            const u32 k = job.clock[0] + at / 2;
+            const float step = fmaxf(fabsf(steps[1]), fabsf(steps[2])), bound = fmaf(step, top_of(known, DIRECTION_TOP + at % 2), top_of(known, TURN_TOP + k % 3));
+            after = TURN_TOP + (k + 1) % 3, by = scale(bound), to = job.heads + usize(i) * (job.p / job.classes) * job.head_row;
+            if (first) known[HEAD_TOP] = __float_as_uint(bound), known[HEAD_BY] = __float_as_uint(by);
+        }
+        __device__ __forceinline__ void keep(u32 j, Both<T> both) {
+            const u32 row = classes.of(j);
+            ::keep(to + usize(row) * job.head_row + place_of(2 * (j - row * classes.by)), both.theta, both.v, by, job.head_behind);
+            top = max(top, largest(both));
+        }
+        __device__ __forceinline__ void end() { note(job, after, i, top); }
+    };
+    static __device__ __forceinline__ void weights(const Job<float> &job, u32 i, u32 j, u32 at, const float (&x)[SOME]) {
+        const u32 first = j - threadIdx.x % 32;
+        for (u32 l = 0; l < job.hidden_layers; l++) {
+            const Layer layer = job.layers[l];
+            const u32 all = layer.rows * layer.units;
+            if (first + 32 * SOME <= layer.offset || first >= layer.offset + all) continue;
+            const Divisor units(layer.units);
+            const u32 of_row = row_of(layer.units);
+            u8 *const to = layer.to + usize(i) * layer.rows * of_row;
+            u32 top = 0;
+#pragma unroll
+            for (int e = 0; e < SOME; e++) {
+                const u32 entry = j + e * 32 - layer.offset;
+                if (entry >= all) continue;
+                const u32 row = units.of(entry);
+                keep(to + usize(row) * of_row + place_of(entry - row * units.by), x[e], WEIGHTS);
+                top = max(top, bits_of(x[e]));
+            }
+            note(job, LAYERS + l * OF_LAYER + WEIGHT_TOP + 1 - at % 2, i, top);
+        }
+    }
+};
+
+// What `draw` clears where no `move` comes before.
+struct OfDraws {
+    static __device__ __forceinline__ void clear(const Job<float> &job, u32 i, u32) {
+        u32 *const known = job.tops + usize(i) * job.many;
+        known[TURN_TOP] = known[SLOPE_TOP] = 0;
+        for (u32 l = 0; l < job.hidden_layers; l++) {
+            u32 *const own = known + LAYERS + l * OF_LAYER;
+            own[HIDDEN_TOP] = own[ERROR_TOP] = own[WEIGHT_TOP] = 0;
+        }
+    }
+};
+
 extern "C" __global__ void __launch_bounds__(SPLITTERS) tops_f32(const __grid_constant__ Job<float> job, u32 at) {
     wait_for_last();
     const u32 each = SPLITTERS * SOME, pieces = (job.p + each - 1) / each, i = blockIdx.x / pieces;
-    float top = 0.0f;
+    u32 top = 0;
 #pragma unroll
     for (int e = 0; e < SOME; e++) {
         const u32 j = blockIdx.x % pieces * each + e * SPLITTERS + threadIdx.x;
-        if (j < job.p) top = fmaxf(top, size_of(Both<float>{job.theta[usize(i) * job.p + j], job.v[usize(i) * job.p + j]}));
+        if (j < job.p) top = max(top, largest(Both<float>{job.theta[usize(i) * job.p + j], job.v[usize(i) * job.p + j]}));
     }
-    note(job, TURN_TOP + at % 2, i, top);
+    note(job, TURN_TOP, i, top);
 }
 
 // The first blocks split theta and v, the rest x.
@@ -898,7 +1001,7 @@ extern "C" __global__ void __launch_bounds__(SPLITTERS) halves_f32(const __grid_
     u32 block = blockIdx.x;
     if (block < job.m * job.pieces) {
         const u32 i = block / job.pieces;
-        if (!asleep(job, i)) heads(job, i, block % job.pieces, at % 2);
+        if (!asleep(job, i)) heads(job, i, block % job.pieces);
         return;
     }
     block -= job.m * job.pieces;
@@ -909,7 +1012,7 @@ extern "C" __global__ void __launch_bounds__(SPLITTERS) halves_f32(const __grid_
     if (asleep(job, i)) return;
     const Layer *layer = job.layers;
     while (block >= layer->blocks) block -= layer++->blocks;
-    weights(job, i, *layer, block, at & 1);
+    weights(job, i, *layer, block, at % 2);
 }
 
 // ---------------------------------------------------------------- the rest
@@ -919,8 +1022,8 @@ extern "C" { __device__ u32 halves_1413829197; }
 
 #define ENTRY(name, call) \
     extern "C" __global__ void __launch_bounds__(128) name(const __grid_constant__ Job<float> job, u32 at) { call; }
-ENTRY(move_f32, move(job, at))
-ENTRY(draw_f32, draw(job, at))
+ENTRY(move_f32, move<Halves>(job, at))
+ENTRY(draw_f32, draw<OfDraws>(job, at))
 ENTRY(crossed_f32, wait_for_last(); crossed(job, at % 2))
 // Minibatch xi3 is the last one here.
 ENTRY(cleaned_f32, wait_for_last(); cleaned(job, 4, job.adds, 1))

@@ -427,7 +427,7 @@ template <int MOST, class T, class S> __device__ void whole(const Job<T> &job, u
         put<MOST>(job, near.v, j, both.v);
     });
     put_zeros<MOST>(job, near);
-    for (u32 j = t; j < job.n; j += all) mix<1>(job, at % 2, now, i, j, all);
+    for (u32 j = t; j < job.n; j += all) mix<1>(job, at % 2, now, i, j, all, [](int, T) {});
     __syncthreads();
     for (u32 k = t / 32 * 4; k < sloped(job); k += all / 32 * 4) scores<4, MOST, S>(job, near, 1 - at % 2, i, k);
     __syncthreads();

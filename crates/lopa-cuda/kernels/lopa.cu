@@ -45,8 +45,8 @@ template <class T> __device__ void tick(const Job<T> &job, u32 count) {
     ENTRY(linear_bytes_##most##_##end, T, (linear<most, T, u8>(job, at % 2))) \
     ENTRY(linear_##most##_##end, T, (linear<most, T, T>(job, at % 2)))
 #define ENTRIES(end, T) \
-    ENTRY(move_##end, T, move(job, at)) \
-    ENTRY(draw_##end, T, draw(job, at)) \
+    ENTRY(move_##end, T, move<Numbers>(job, at)) \
+    ENTRY(draw_##end, T, draw<Numbers>(job, at)) \
     ENTRY(forward_bytes_##end, T, (forward<T, u8>(job, at % 2))) \
     ENTRY(forward_##end, T, (forward<T, T>(job, at % 2))) \
     ENTRY(forward_below_##end, T, (forward<T, Below>(job, at % 2))) \

@@ -25,8 +25,9 @@ __device__ void mixed(const Job<T> &job, u32 i, const T (&own)[TOGETHER], T (&su
     }
 }
 
-// Some entries of x, y and z of node i: j, and those after it that are `apart`.
-template <int TOGETHER, class T> __device__ void mix(const Job<T> &job, u32 now, const T *steps, u32 i, u32 j, u32 apart) {
+// Some entries of x, y and z of node i: j, and those after it that are `apart`. `moved` receives the new entries of x.
+template <int TOGETHER, class T, class F>
+__device__ void mix(const Job<T> &job, u32 now, const T *steps, u32 i, u32 j, u32 apart, F moved) {
     constexpr u32 LINKS = TOGETHER == 1 ? 4 : 2; // neighbours at a time
     const T alpha = *steps_of(job, i, steps), gamma = steps[3], tau = steps[4];
     const T *x = job.x[now], *y = job.y[now];
@@ -43,10 +44,10 @@ template <int TOGETHER, class T> __device__ void mix(const Job<T> &job, u32 now,
         z[e] = job.scheme == SOBA ? T(0) : job.z[at];
     }
     if (job.scheme == SOBA) {
-        T moved[TOGETHER];
+        T sent[TOGETHER];
 #pragma unroll
-        for (int e = 0; e < TOGETHER; e++) moved[e] = own[e] - alpha * own_y[e];
-        mixed(job, i, moved, wx, [&](u32 k, int e) {
+        for (int e = 0; e < TOGETHER; e++) sent[e] = own[e] - alpha * own_y[e];
+        mixed(job, i, sent, wx, [&](u32 k, int e) {
             return x[k * n + place[e]] - (job.found ? *steps_of(job, k, steps) : alpha) * y[k * n + place[e]];
         });
     } else if (job.scheme == TRACKING) {
@@ -80,12 +81,15 @@ template <int TOGETHER, class T> __device__ void mix(const Job<T> &job, u32 now,
         const usize at = i * n + place[e];
         if (job.scheme == SOBA) {
             job.x[1 - now][at] = wx[e];
+            moved(e, wx[e]);
             job.y[1 - now][at] = (T(1) - gamma) * own_y[e] + gamma * s[e];
             continue;
         }
         const T average = s[e] + (T(1) - gamma) * (z[e] - s[e]);
-        job.x[1 - now][at] = job.scheme == ALONE ? own[e] - tau * alpha * own_y[e]
-                                                 : (T(1) - tau) * own[e] + tau * (wx[e] - alpha * own_y[e]);
+        const T x = job.scheme == ALONE ? own[e] - tau * alpha * own_y[e]
+                                        : (T(1) - tau) * own[e] + tau * (wx[e] - alpha * own_y[e]);
+        job.x[1 - now][at] = x;
+        moved(e, x);
         job.y[1 - now][at] = job.scheme == TRACKING ? wy[e] + average - z[e] : average;
         job.z[at] = average;
     }
@@ -146,52 +150,57 @@ template <class T> __device__ void draw(const Job<T> &job, u32 k, u32 i, u32 b, 
         if (t < most) picks[job.start[batch] + b * 16 + t] = word[t];
 }
 
-// How many blocks draw, with one thread for sixteen samples. They also clear `tops`, except for number `kept`.
+// In place of what kernels on tensor cores write beside numbers (layers.cu): nothing.
+struct Numbers {
+    template <class T> static __device__ void clear(const Job<T> &, u32, u32) {}
+    // Some entries of theta and v of node i.
+    template <class T> struct Heads {
+        __device__ Heads(const Job<T> &, u32 i, const T *steps, u32 at, bool first) {}
+        __device__ void keep(u32 j, Both<T> both) {}
+        __device__ void end() {}
+    };
+    // Those of x from j on, 32 apart, for a warp.
+    template <class T> static __device__ void weights(const Job<T> &, u32 i, u32 j, u32 at, const T (&x)[SOME]) {}
+};
+
+// How many blocks draw, with one thread for sixteen samples.
 template <class T> __device__ usize drawers(const Job<T> &job) { return (usize(job.m) * job.blocks + blockDim.x - 1) / blockDim.x; }
 
-template <class T> __device__ void draw(const Job<T> &job, u32 at, u32 kept = ~0u) {
+template <class Beside, class T> __device__ void draw(const Job<T> &job, u32 at) {
     usize entry = usize(blockIdx.x) * blockDim.x + threadIdx.x;
     const u32 i = entry / job.blocks, block = entry % job.blocks;
     if (entry >= usize(job.m) * job.blocks || asleep(job, i)) return;
-    if (block == 0)
-        for (u32 j = 0; j < job.many; j++)
-            if (j != kept) job.tops[usize(i) * job.many + j] = 0;
+    if (block == 0) Beside::clear(job, i, at);
     draw(job, job.clock[0] + at / 2, i, block, job.picks + usize(i) * job.drawn);
 }
 
-// The largest |entry| of theta and v that threads of a warp have seen counts for `turn` of the `tops` of node i.
-template <class T> __device__ void note(const Job<T> &job, u32 turn, u32 i, float top) {
-#pragma unroll
-    for (int lane = 16; lane > 0; lane /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, lane));
-    if (threadIdx.x % 32 == 0) atomicMax(job.tops + usize(i) * job.many + turn, __float_as_uint(top));
-}
-template <class T> __device__ float size_of(Both<T> both) { return fmaxf(fabsf(float(both.theta)), fabsf(float(both.v))); }
-
 // The first blocks draw, which takes longest, others move theta and v, and the rest x.
-template <class T> __device__ void move(const Job<T> &job, u32 at) {
+template <class Beside, class T> __device__ void move(const Job<T> &job, u32 at) {
     u32 width = blockDim.x, block = blockIdx.x;
     const u32 each = width * SOME;
-    if (block < drawers(job)) return draw(job, at, 1 - at % 2);
+    if (block < drawers(job)) return draw<Beside>(job, at);
     block -= drawers(job);
     const u32 pieces = (job.p + each - 1) / each, turners = job.m * pieces;
     if (block < turners) {
         const u32 i = block / pieces, first = block % pieces * each + threadIdx.x;
         const T *own = steps_of(job, i, steps(job, at));
-        Both<T> both[SOME] = {};
-        float top = 0.0f;
+        typename Beside::template Heads<T> heads(job, i, own, at, first == 0);
+        Both<T> both[SOME];
 #pragma unroll
         for (int e = 0; e < SOME; e++)
             if (first + e * width < job.p) both[e] = turn(job, own, usize(i) * job.p + first + e * width);
 #pragma unroll
         for (int e = 0; e < SOME; e++) {
-            if (first + e * width < job.p) keep(job, usize(i) * job.p + first + e * width, both[e]);
-            top = fmaxf(top, size_of(both[e]));
+            const u32 j = first + e * width;
+            if (j < job.p) keep(job, usize(i) * job.p + j, both[e]), heads.keep(j, both[e]);
         }
-        if (job.many) note(job, 1 - at % 2, i, top);
-        return;
+        return heads.end();
     }
     block -= turners;
     const u32 lanes = 32 * SOME, chunks = (job.n + lanes - 1) / lanes;
     const u32 i = block / chunks * TEAM + threadIdx.x / 32, j = block % chunks * lanes + threadIdx.x % 32;
-    if (i < job.m && j < job.n) mix<SOME>(job, at % 2, steps(job, at), i, j, 32);
+    if (i >= job.m) return;
+    T x[SOME] = {};
+    if (j < job.n) mix<SOME>(job, at % 2, steps(job, at), i, j, 32, [&](int e, T value) { x[e] = value; });
+    Beside::weights(job, i, j, at, x);
 }

@@ -257,7 +257,7 @@ fn take<T: Scalar>(
     names.extend(plan.list().map(|_| update.clone()));
     names.extend(plan.finds.iter().map(|_| find.clone()));
     for evaluated in &plan.evaluations {
-        let wanted = wanted(&card, &plan, &evaluated.job, Way::of(&plan, evaluated), cores);
+        let wanted = wanted(&card, &plan, &evaluated.job, (Way::of(&plan, evaluated), 0), cores);
         names.extend(wanted.into_iter().map(|wanted| wanted.name));
     }
     match cores {
@@ -292,13 +292,16 @@ fn take<T: Scalar>(
     let jobs: Vec<Job<T>> = plan
         .evaluations
         .iter()
-        .map(|evaluated| evaluation(&card, &mut state, &plan, &shared, evaluated, cores))
+        .map(|evaluated| {
+            evaluation(&card, &mut state, &plan, &shared, evaluated, cores.then_some(nodes))
+        })
         .collect::<Result<_>>()?;
     // The host's copy is not needed any more.
     plan.table = Table::Numbers(Vec::new());
     plan.coefficients = Default::default();
-    let launches = |job: &Job<T>, way: Way| -> Result<Vec<Step<T>>> {
-        let wanted = wanted(&card, &plan, job, way, cores);
+    // Of an evaluation that reads this buffer of x.
+    let launches = |job: &Job<T>, way: Way, x: usize| -> Result<Vec<Step<T>>> {
+        let wanted = wanted(&card, &plan, job, (way, x), cores);
         let launch = |wanted: Wanted| -> Result<(Launch<T>, bool)> {
             let Wanted {
                 name,
@@ -334,8 +337,9 @@ fn take<T: Scalar>(
     let steps = match plan.list() {
         None => {
             let finding = findings(&card, &mut state, &plan, &shared.common, nodes)?;
-            let iteration = || -> Result<Vec<Step<T>>> {
-                let Some(turns) = finding else { return launches(&jobs[0], Way::Whole) };
+            let iteration = |now: usize| -> Result<Vec<Step<T>>> {
+                let x = 1 - now;
+                let Some(turns) = finding else { return launches(&jobs[0], Way::Whole, x) };
                 let launch = |finding, after| -> Result<Step<T>> {
                     let kernel = card.wide_kernel(&find, FINDERS, 0)?;
                     let of = Parameters::Finding(Box::new(finding));
@@ -346,7 +350,7 @@ fn take<T: Scalar>(
                 let (mut job, probe) = (jobs[0], plan.probe());
                 job.found = first.rule;
                 job.hess = probe.map_or(0, |(of, _)| state.address(of.hess, 0));
-                all.extend(launches(&job, Way::Whole)?);
+                all.extend(launches(&job, Way::Whole, x)?);
                 all.push(launch(seen, true)?);
                 if let Some((of, evaluated)) = probe {
                     let mut job = jobs[of.probe];
@@ -355,12 +359,12 @@ fn take<T: Scalar>(
                     let at = |array| state.address(array, 0);
                     (job.v, job.d, job.h, job.s) = (at(v), at(d), at(h), at(s));
                     job.awake = first.state;
-                    all.extend(launches(&job, Way::Probe)?);
+                    all.extend(launches(&job, Way::Probe, x)?);
                 }
                 all.push(launch(last, true)?);
                 Ok(all)
             };
-            [iteration()?, iteration()?]
+            [iteration(0)?, iteration(1)?]
         }
         Some(list) => {
             let post = |arrays: &[(Address, usize)]| match &mut posts {
@@ -380,7 +384,7 @@ fn take<T: Scalar>(
                 (job.theta, job.v) = (addresses[theta], addresses[v]);
                 (job.d, job.h, job.s) = (addresses[d], addresses[h], addresses[s]);
                 job.x = [addresses[x]; 2];
-                launches(&job, Way::Listed)
+                launches(&job, Way::Listed, 0)
             };
             state.listed(&card, list, &shared.common, sums, evaluate, post)?
         }
@@ -404,14 +408,14 @@ fn take<T: Scalar>(
     Run::start(card, plan, state, (Recorded { one, many, flips, now: 0 }, None), &sizes)
 }
 
-/// The job of an evaluation, with memory of its own.
+/// The job of an evaluation, with memory of its own; `cores`: the nodes, for the kernels of src/layers.
 fn evaluation<T: Scalar>(
     card: &Card,
     state: &mut State<T>,
     plan: &Plan<T>,
     shared: &Job<T>,
     evaluated: &Evaluated<T>,
-    cores: bool,
+    cores: Option<&[Node<T>]>,
 ) -> Result<Job<T>> {
     let of = &evaluated.job;
     let rows = |each: u32| of.m as usize * each as usize;
@@ -424,8 +428,8 @@ fn evaluation<T: Scalar>(
     }
     job.picks = state.empty::<u32>(card, rows(of.drawn))?;
     job.weights = state.copy(card, &evaluated.weights)?;
-    if cores {
-        layers::place(card, state, plan, &mut job)?;
+    if let Some(nodes) = cores {
+        layers::place(card, state, plan, &mut job, nodes)?;
         return Ok(job);
     }
     let units = plan.units.iter().sum::<u32>();
@@ -583,12 +587,12 @@ impl Way {
     }
 }
 
-/// The kernels of an iteration or of an evaluation, in order.
+/// The kernels of an iteration or of an evaluation, in order; it reads this buffer of x.
 fn wanted<T: Scalar>(
     card: &Card,
     plan: &Plan<T>,
     job: &Job<T>,
-    way: Way,
+    (way, x): (Way, usize),
     cores: bool,
 ) -> Vec<Wanted> {
     let [m, n, p, drawn] = [job.m, job.n, job.p, job.drawn].map(u64::from);
@@ -622,7 +626,7 @@ fn wanted<T: Scalar>(
     match plan.kind {
         _ if alone => {}
         _ if cores => {
-            let ways = [moves, way != Way::Probe];
+            let ways = (moves.then_some(x), way != Way::Probe);
             let of = layers::kernels(plan, job, ways, (card.near, card.hopper()));
             all.extend(of.into_iter().map(|layers::Wanted { launch, product, beside }| {
                 let general::Launch { name, threads, shared, blocks } = launch;

@@ -31,8 +31,11 @@ const ENTRIES: usize = 1 << 31;
 /// The variables in the order of the kernels; r of D-SOBA takes the place of y.
 pub const PLACES: [&str; 8] = ["theta", "d", "v", "h", "s", "z", "y", "x"];
 
-/// The numbers of θ, y and x among them.
+/// The numbers of some of them.
 pub const THETA: usize = 0;
+pub const D: usize = 1;
+pub const V: usize = 2;
+pub const H: usize = 3;
 pub const Y: usize = 6;
 pub const X: usize = 7;
 

@@ -9,7 +9,7 @@ use super::shape::{BEHIND, Places, SPLITTERS, Shape};
 use crate::driver::THREADS;
 use crate::general::Launch;
 use crate::halves::SUBNORMAL;
-use crate::job::{Address, Job, PER_COLUMN, PER_GROUP, PER_SAMPLE, RELU};
+use crate::job::{Address, Job, PER_COLUMN, PER_GROUP, PER_ROW, PER_SAMPLE, RELU};
 use crate::plan::Plan;
 
 /// Scales of activations, which are at most 1, and of x.
@@ -28,17 +28,18 @@ pub struct Wanted {
     pub beside: bool,
 }
 
-/// The kernels of an evaluation, in order. `moves`: the kernel before them has moved θ and v. Of a product alone there is no s. `on`:
-/// the most shared memory of a block, and whether the card is a Hopper card.
+/// The kernels of an evaluation, in order. `moved`: the buffer of x that `move` has written just before, if it has. Of a product alone
+/// there is no s. `on`: the most shared memory of a block, and whether the card is a Hopper card.
 pub fn kernels<T: Real>(
     plan: &Plan<T>,
     job: &Job<T>,
-    [moves, with_s]: [bool; 2],
+    (moved, with_s): (Option<usize>, bool),
     on: (usize, bool),
 ) -> Vec<Wanted> {
     let shape = Shape::new(plan, job);
-    let of = Evaluation { plan, job, places: Places::new(&shape, job.hidden), shape, with_s, on };
-    let mut all = of.halves(moves);
+    let places = Places::new(&shape, job.hidden);
+    let of = Evaluation { plan, job, places, shape, moved, with_s, on };
+    let mut all = of.halves();
     all.extend((0..shape.units.len()).map(|l| of.forward(l)));
     if shape.linear() {
         all.extend(of.crossed());
@@ -63,6 +64,7 @@ struct Evaluation<'a, T: Real> {
     job: &'a Job<T>,
     shape: Shape<'a>,
     places: Places,
+    moved: Option<usize>,
     with_s: bool,
     on: (usize, bool),
 }
@@ -154,9 +156,10 @@ impl<T: Real> Evaluation<'_, T> {
 
     /// The weights of a layer, as second factors.
     fn weights(&self, l: usize, product: Product) -> Product {
+        let top = if self.moved == Some(1) { Of::OtherWeightTop } else { Of::WeightTop };
         Product {
             right: self.places.weights[l],
-            right_top: self.of_layer(l, Of::WeightTop),
+            right_top: self.of_layer(l, top),
             right_node: node(self.shape.inputs(l), self.shape.of_units(l)),
             right_row: self.shape.of_units(l),
             ..product
@@ -178,6 +181,9 @@ impl<T: Real> Evaluation<'_, T> {
     }
 
     fn ready(&self, mut product: Product, form: Form) -> Wanted {
+        let first = matches!(form, Form::Forward { .. }) && product.left == self.job.table
+            || matches!(form, Form::Head { .. }) && self.shape.linear();
+        product.fresh = u32::from(first && self.moved.is_some());
         let launch = product.launch(self.job.m, form, self.plan.terms, self.on);
         // Nothing needs d, h and s before the next iteration; the last kernel has nothing beside it.
         let beside = match form {
@@ -188,17 +194,18 @@ impl<T: Real> Evaluation<'_, T> {
         Wanted { launch, product: Some(Box::new(product)), beside }
     }
 
-    /// θ, v and x as halves.
-    fn halves(&self, moves: bool) -> Vec<Wanted> {
+    /// θ, v and x as halves, unless `move` has left them.
+    fn halves(&self) -> Vec<Wanted> {
         let Evaluation { job, shape, .. } = self;
-        let (m, pieces) = (u64::from(job.m), shape.pieces());
-        let mut all = Vec::new();
-        if !moves {
-            all.push(alone("tops", SPLITTERS, m * u64::from(job.p.div_ceil(SPLITTERS * SOME))));
+        if self.moved.is_some() {
+            return Vec::new();
         }
+        let m = u64::from(job.m);
         let of_x = (0..shape.units.len()).map(|l| u64::from(shape.blocks(l))).sum::<u64>();
-        all.push(alone("halves", SPLITTERS, m * (u64::from(pieces) + of_x)));
-        all
+        vec![
+            alone("tops", SPLITTERS, m * u64::from(job.p.div_ceil(SPLITTERS * SOME))),
+            alone("halves", SPLITTERS, m * (u64::from(shape.pieces()) + of_x)),
+        ]
     }
 
     /// Activations of a layer.
@@ -286,6 +293,7 @@ impl<T: Real> Evaluation<'_, T> {
             down: shape.terms_of_scores(),
             across: job.classes,
             to: [job.d, job.h, job.hess],
+            to_top: self.moved.map_or(0, |x| self.known(word::DIRECTION_TOP + x as u64)),
             to_node: 4 * u64::from(job.p),
             to_row: 4 * job.classes,
             with: [job.theta, job.v, job.v],
@@ -303,12 +311,18 @@ impl<T: Real> Evaluation<'_, T> {
         self.ready(product, Form::Outer { bytes })
     }
 
-    /// s of a linear model where x has entries for groups or classes; `halves` computes those of features.
+    /// s of a linear model where x has entries for features, groups or classes.
     fn crossed(&self) -> Option<Wanted> {
-        let threads = u64::from(self.job.m) * u64::from(self.job.n) * 32;
-        let wanted = self.with_s && matches!(self.job.per, PER_GROUP | PER_COLUMN);
-        let crossed = || alone("crossed", THREADS, threads.div_ceil(THREADS.into()));
-        wanted.then(|| Wanted { beside: true, ..crossed() })
+        let [m, n] = [self.job.m, self.job.n].map(u64::from);
+        let crossed = match self.job.per {
+            _ if !self.with_s => return None,
+            PER_ROW => alone("rows", SPLITTERS, m * u64::from(self.shape.pieces())),
+            PER_GROUP | PER_COLUMN => {
+                alone("crossed", THREADS, (m * n * 32).div_ceil(THREADS.into()))
+            }
+            _ => return None,
+        };
+        Some(Wanted { beside: true, ..crossed })
     }
 
     /// s where x has an entry for each sample.

@@ -5,6 +5,7 @@ mod evaluation;
 mod product;
 mod shape;
 
+use lopa::engine::Node;
 use lopa::error::Result;
 use lopa::math::real::Real;
 
@@ -16,8 +17,8 @@ use shape::{Places, Shape, row};
 use crate::driver::Card;
 use crate::general::{ORDER, table};
 use crate::halves::power_below;
-use crate::job::{Address, Job, PER_ROW, Scalar};
-use crate::plan::{Kind, Plan};
+use crate::job::{Address, Job, PER_ROW, SQUARED, Scalar};
+use crate::plan::{D, H, Kind, Plan, THETA, V};
 use crate::run::State;
 
 /// A layer, as kernels/layers.cu has it.
@@ -85,21 +86,54 @@ pub fn copy<T: Scalar>(card: &Card, state: &mut State<T>, plan: &Plan<T>) -> Res
     state.copy(card, &table(plan, plan.job.stride, scale, one))
 }
 
+/// The words of each node, as an iteration or an evaluation finds them: the largest of θ and v, of d and h, and of the targets.
+fn words<T: Real>(plan: &Plan<T>, job: &Job<T>, nodes: &[Node<T>]) -> Result<Vec<u32>> {
+    let many = job.many as usize;
+    let mut words = vec![0; nodes.len() * many];
+    let mut see = |i: usize, at: u64, values: &mut dyn Iterator<Item = &T>| {
+        let top = values.fold(0.0, |top: f32, value| top.max(Real::to_f64(value.abs()) as f32));
+        let word = &mut words[i * many + at as usize];
+        // Numbers that are not negative are in the order of their bits.
+        *word = top.to_bits().max(*word);
+    };
+    let turn = word::TURN_TOP + plan.k % 3;
+    let directions = word::DIRECTION_TOP;
+    for (array, at) in [(THETA, turn), (D, directions), (V, turn), (H, directions)] {
+        plan.variables.hand_over(nodes, array, |first, values| {
+            let own = values.chunks_exact(job.p as usize).enumerate();
+            own.for_each(|(i, values)| see(first + i, at, &mut values.iter()));
+            Ok(())
+        })?;
+    }
+    let classes = job.classes as usize;
+    let targets = plan.targets.chunks_exact(classes).collect::<Vec<_>>();
+    for (own, rows) in plan.own.iter().zip(&plan.owned).filter(|_| job.loss == SQUARED) {
+        for (i, ends) in own.windows(2).enumerate() {
+            let rows = &rows[ends[0] as usize..ends[1] as usize];
+            let mut values = rows.iter().flat_map(|&row| targets[row as usize]);
+            see(i, word::TARGET_TOP, &mut values);
+        }
+    }
+    Ok(words)
+}
+
 /// Gives an evaluation its memory.
 pub fn place<T: Scalar>(
     card: &Card,
     state: &mut State<T>,
     plan: &Plan<T>,
     job: &mut Job<T>,
+    nodes: &[Node<T>],
 ) -> Result<()> {
     let own = *job;
     let shape = Shape::new(plan, &own);
     job.hidden = state.empty::<u8>(card, Places::new(&shape, 0).end as usize)?;
     let places = Places::new(&shape, job.hidden);
-    (job.heads, job.tops) = (places.heads, places.tops);
+    (job.hidden_layers, job.many) = (shape.units.len() as u32, word::many(shape.units.len()));
+    (job.heads, job.tops) = (places.heads, state.copy(card, &words(plan, job, nodes)?)?);
     let layer = |l: usize| Layer {
         to: places.weights[l],
-        top: places.tops + 4 * word::of_layer(l, Of::WeightTop),
+        top: job.tops + 4 * word::of_layer(l, Of::WeightTop),
         rows: shape.inputs(l),
         units: shape.units[l],
         offset: shape.offset(l),
@@ -107,7 +141,6 @@ pub fn place<T: Scalar>(
     };
     let layers: Vec<Layer> = (0..shape.units.len()).map(layer).collect();
     job.layers = state.copy(card, &layers)?;
-    (job.hidden_layers, job.many) = (layers.len() as u32, word::many(layers.len()));
     job.pieces = shape.pieces();
     (job.head_row, job.head_behind) = (shape.heads().row, shape.heads().behind);
     job.adds = if shape.cleans() { places.adds } else { 0 };

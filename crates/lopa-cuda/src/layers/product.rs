@@ -53,6 +53,7 @@ pub struct Product {
     pub activation: u32,
     pub bias: u32,
     pub many: u32,
+    pub fresh: u32,
     pub per: u32,
     pub n: u32,
     pub offset: u32,

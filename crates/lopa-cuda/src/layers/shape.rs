@@ -161,12 +161,14 @@ pub fn row(numbers: u32, terms: u32) -> u32 {
 
 /// The words that each node has, then those that each of its layers has: see kernels/layers.cu.
 pub mod word {
-    pub const HEAD_TOP: u64 = 2;
-    pub const HEAD_BY: u64 = 3;
-    pub const TARGET_TOP: u64 = 4;
-    pub const SLOPE_TOP: u64 = 5;
-    pub const SLOPE_BY: u64 = 6;
-    const LAYERS: u64 = 7;
+    pub const HEAD_TOP: u64 = 0;
+    pub const HEAD_BY: u64 = 1;
+    pub const TURN_TOP: u64 = 2;
+    pub const DIRECTION_TOP: u64 = 5;
+    pub const TARGET_TOP: u64 = 7;
+    pub const SLOPE_TOP: u64 = 8;
+    pub const SLOPE_BY: u64 = 9;
+    const LAYERS: u64 = 10;
 
     /// Those of a layer.
     #[derive(Clone, Copy)]
@@ -176,9 +178,11 @@ pub mod word {
         ErrorTop,
         ErrorBy,
         WeightTop,
+        /// For the second buffer of x.
+        OtherWeightTop,
     }
 
-    const OF_LAYER: u64 = 5;
+    const OF_LAYER: u64 = 6;
 
     pub fn of_layer(l: usize, of: Of) -> u64 {
         LAYERS + OF_LAYER * l as u64 + of as u64
@@ -197,7 +201,6 @@ pub struct Places {
     pub weights: Vec<Address>,
     pub heads: Address,
     pub slopes: Address,
-    pub tops: Address,
     pub sums: Address,
     pub adds: Address,
     /// Where it ends.
@@ -220,10 +223,9 @@ impl Places {
         let weights = layers.map(|l| take(shape.inputs(l), shape.of_units(l))).collect();
         let heads = take(shape.terms_of_scores(), shape.heads().row);
         let slopes = take(drawn, shape.slopes().row);
-        let tops = take(word::many(shape.units.len()), 4);
         let parts = if shape.parts() > 1 { shape.parts() } else { 0 };
         let sums = take(parts * drawn, 4 * shape.sums_row());
         let adds = take(if shape.cleans() { drawn } else { 0 }, 4);
-        Places { hidden, errors, weights, heads, slopes, tops, sums, adds, end }
+        Places { hidden, errors, weights, heads, slopes, sums, adds, end }
     }
 }
