@@ -14,6 +14,22 @@ template <class T> __device__ T in_pairs(T a, int lane) {
     return a;
 }
 
+// The sum of a row over the lanes of a warp, for one, two or four rows. Of several, as many lanes each end with one: lanes keep half
+// of the rows and send the other half to their partners, so that a sum has the same pairs either way.
+template <class T> __device__ T row_sum(const T (&rows)[1]) { return in_pairs(rows[0], 16); }
+
+template <class T> __device__ T row_sum(const T (&rows)[2]) {
+    bool upper = threadIdx.x & 16;
+    return in_pairs((upper ? rows[1] : rows[0]) + passed(upper ? rows[0] : rows[1], 16), 8);
+}
+
+template <class T> __device__ T row_sum(const T (&rows)[4]) {
+    bool upper = threadIdx.x & 16, last = threadIdx.x & 8;
+    T first = (upper ? rows[2] : rows[0]) + passed(upper ? rows[0] : rows[2], 16);
+    T second = (upper ? rows[3] : rows[1]) + passed(upper ? rows[1] : rows[3], 16);
+    return in_pairs((last ? second : first) + passed(last ? first : second, 8), 4);
+}
+
 // s where x has an entry for each group of features or each column: a warp for each.
 template <class T> __device__ void crossed(const Job<T> &job, u32 now) {
     usize entry = (usize(blockIdx.x) * blockDim.x + threadIdx.x) / 32;

@@ -2,14 +2,17 @@
 // sm_80 on: any number of hidden layers, none in a linear model, biases or none, any activation, any loss.
 //
 //   draw, update, find, tick, carry, sizes    as in lopa.cu
-//   move       as in lopa.cu; it also splits theta, v and x
-//   tops, halves    the largest entries of theta and v, then theta, v and x split, where no `move` comes before
+//   move       as in lopa.cu; it also finds the largest entries of theta and v
+//   tops       the same where no `move` comes before
+//   halves     theta, v and x split
+//   move_split      move and halves in one
 //   forward    inputs of a layer times its weights: activations
 //   head       the last of them, or features, times theta and v: scores, and from these the slopes of the losses
 //   outer      activations or features, transposed, times slopes: d and h
+//   single, chunks    d and h of a linear model with one column of weights
 //   errors     slopes times theta and v, or errors of the layer above times its weights, both times the activation's slope
 //   backward   inputs of a layer, transposed, times its errors: s
-//   rows, crossed, cleaned    s of a linear model, where x has entries for features, for groups or columns, for samples
+//   crossed, cleaned    s of a linear model, where x has entries for groups or columns, and for samples; halves and move_split: for features
 //
 // Tensor cores multiply halves (11 bits) and add in f32. The numbers of a matrix are scaled by a power of two to at most 2^14 per
 // node, then split into a high and a low half, 22 bits together. High times high, high times low and low times high are three
@@ -83,6 +86,7 @@ struct Product {
     u32 start[5], loss;
     u32 activation, bias, many; // bias: the row of the second factor after the last is added
     u32 fresh;                // the kernel before has drawn the rows
+    u32 chunks;               // of the rows of a part, where there is one column of weights
     u32 per, n, offset;       // as in `Job`
     float unit, ridge;        // what sums of bytes are multiplied by
     float left_is, right_is, left_most, delta;
@@ -144,6 +148,13 @@ __device__ __forceinline__ void keep(u8 *to, float a, float b, float by, u32 beh
     if (both_halves()) *(u32 *)(to + behind) = low;
 }
 __device__ __forceinline__ u32 bits_of(float value) { return __float_as_uint(fabsf(value)); }
+
+// The largest |entry| that threads of a warp have seen counts for a word of a node. `known`: what the word was earlier in this kernel;
+// warps that find nothing larger, which are most, write nothing: they would all wait for the same word.
+__device__ __forceinline__ void note(u32 *word, u32 known, u32 top) {
+    top = __reduce_max_sync(~0u, top);
+    if (threadIdx.x % 32 == 0 && top > known) atomicMax(word, top);
+}
 
 __device__ __forceinline__ float active(float z, u32 kind) {
     return kind == RELU ? (z < 0.0f ? 0.0f : z) : activated(z * exponent(kind), kind);
@@ -294,8 +305,7 @@ template <class C, int GROUPS> __device__ __forceinline__ void losses(const Prod
             else keep(into + place_of(2 * c), first, batch == OF_XI3 ? -q[n] : 0.0f, by, job.to_behind);
         }
     }
-    top = __reduce_max_sync(~0u, top);
-    if (lane == 0) atomicMax(job.to_top + of_node, top);
+    note(job.to_top + of_node, 0, top);
 }
 
 template <class C> __device__ __forceinline__ void product(const Product &job, u32 at) {
@@ -671,10 +681,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
                 for (int e = 0; e < 8; e++) top = max(top, bits_of(all.at[e]));
             }
         }
-        if (job.to_top) {
-            top = __reduce_max_sync(~0u, top);
-            if (lane == 0) atomicMax(job.to_top + of_node, top);
-        }
+        if (job.to_top) note(job.to_top + of_node, 0, top);
         // The unit that is 1, if no other unit shares its eight columns.
         if (!TURNED && job.across % 8 == 0 && column0 + C::WIDTH >= job.across && tid < C::ROWS && row0 + tid < job.down)
             keep(to + usize(row0 + tid) * job.to_row + place_of(job.across), 1.0f, to_by);
@@ -711,10 +718,7 @@ template <class C> __device__ __forceinline__ void product(const Product &job, u
                 for (int e = 0; e < (READS ? MANY : 4); e++)
                     if (spot(item + e, r, c)) *into(r, c) = seen(result(r, c, other(e)));
         }
-        if (READS && job.to_top) {
-            top = __reduce_max_sync(~0u, top);
-            if (lane == 0) atomicMax(job.to_top + of_node, top);
-        }
+        if (READS && job.to_top) note(job.to_top + of_node, 0, top);
     }
 }
 
@@ -795,6 +799,151 @@ PRODUCTS(errors, SLOPES, false)
 PRODUCTS(backward_bytes, SCALES, true)
 PRODUCTS(backward, SCALES, false)
 
+// ---------------------------------------------------------------- one column of weights
+
+// Features of a linear model with one column of weights, eight of a row at once.
+__device__ __forceinline__ Eight features(const Product &job, u32 row, u32 q) {
+    return place_of(q) < job.left_row ? eight(job.left + usize(row) * job.left_row + place_of(q), 1.0f) : Eight{};
+}
+
+// What a row adds to d or h, per unit of its features: its slope, the curvature along v, or minus the slope.
+__device__ __forceinline__ float slope_of(const Product &job, u32 pick, float z, float a, float weight, bool curves) {
+    if (job.loss == LOGISTIC) {
+        const float sign = __ldg(job.labels + pick) == 0 ? -1.0f : 1.0f, part = sigmoid(-fabsf(z));
+        return curves ? a * (weight * part * (1.0f - part)) : sigmoid(sign * z) * (sign * weight);
+    }
+    const float off = z - __ldg(job.targets + pick);
+    const bool far = job.loss == HUBER && fabsf(off) > job.delta;
+    return curves ? a * (far ? 0.0f : weight) : weight * (far ? copysignf(job.delta, off) : off);
+}
+
+// Entry q of d or h: the sum over the rows and the regulariser. Returns its size.
+__device__ __forceinline__ u32 leave(const Product &job, u32 at, u32 i, u32 part, u32 q, float sum) {
+    const float *const x = job.x[at % 2] ? job.x[at % 2] + usize(i) * job.n : nullptr;
+    float strength = job.ridge;
+    if (x) {
+        const float half = exponential(x[job.per == PER_COLUMN ? 0 : job.per == PER_GROUP ? job.group[q] : q]);
+        strength = half + half;
+    }
+    const float value = fmaf(strength, ((const float *)(job.with[part] + usize(i) * job.with_node))[q], sum);
+    ((float *)(job.to[part] + usize(i) * job.to_node))[q] = value;
+    return bits_of(value);
+}
+__device__ __forceinline__ void leave_top(const Product &job, u32 i, u32 top) {
+    if (job.to_top) note(job.to_top + usize(i) * job.many, 0, top);
+}
+
+// Sums over some rows of a minibatch, which are read once: lanes keep their features until they know the slopes. A warp has `256 STEPS` of
+// the features; `across` warps share ROWS rows.
+template <int STEPS> __device__ __forceinline__ void single(const Product &job, u32 at) {
+    constexpr int WARPS = 8, ROWS = 4 / STEPS, OWN = 256 * STEPS;
+    __shared__ float scores[2][WARPS][ROWS][2];
+    __shared__ __align__(16) float sums[WARPS][OWN];
+    const u32 chunk = blockIdx.x % job.chunks, part = blockIdx.x / job.chunks % job.parts, i = blockIdx.x / job.chunks / job.parts;
+    if (job.awake && !(job.awake[i] & 1)) return;
+    wait_for_last();
+    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, slices = job.across, group = warp / slices, q0 = warp % slices * OWN + lane * 8;
+    const u32 deep = job.deep[part], curved = part ? job.start[2] - job.start[1] : 0, together = WARPS / slices * ROWS;
+    // Rows of this block.
+    const u32 share = (deep + job.chunks * together - 1) / (job.chunks * together) * together, begin = min(deep, chunk * share), end = min(deep, begin + share);
+    const float *const weights = job.weights + i * 5;
+    const float weight = __ldg(weights + (part ? 1 : 0)), other = -__ldg(weights + 2);
+    const float by = 1.0f / job.left_is;
+    Eight theta[STEPS] = {}, v[STEPS] = {}, sum[STEPS] = {};
+#pragma unroll
+    for (int s = 0; s < STEPS; s++)
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            const u32 q = q0 + 256 * s + e;
+            if (q >= job.down) continue;
+            theta[s].at[e] = ((const float *)(job.with[0] + usize(i) * job.with_node))[q];
+            if (part) v[s].at[e] = ((const float *)(job.with[1] + usize(i) * job.with_node))[q];
+        }
+    const u32 *const picks = job.picks + usize(i) * job.each + job.first[part];
+    u32 turn = 0;
+    for (u32 r0 = begin; r0 < end; r0 += together, turn ^= 1) {
+        const u32 first = r0 + group * ROWS, row = first + lane / (32 / ROWS), pick = picks[min(row, end - 1)];
+        const bool along = first < curved;
+        Eight of[ROWS][STEPS];
+#pragma unroll
+        for (int j = 0; j < ROWS; j++) {
+            const u32 own = __shfl_sync(~0u, pick, j * (32 / ROWS));
+#pragma unroll
+            for (int s = 0; s < STEPS; s++) of[j][s] = features(job, own, q0 + 256 * s);
+        }
+        auto score = [&](const Eight (&by)[STEPS]) {
+            float all[ROWS];
+#pragma unroll
+            for (int j = 0; j < ROWS; j++) {
+                all[j] = 0.0f;
+#pragma unroll
+                for (int s = 0; s < STEPS; s++)
+#pragma unroll
+                    for (int e = 0; e < 8; e++) all[j] = fmaf(of[j][s].at[e], by[s].at[e], all[j]);
+            }
+            return row_sum(all);
+        };
+        float z = score(theta), a = 0.0f; // of `row`
+        if (along) a = score(v);
+        if (slices > 1) {
+            if (lane % (32 / ROWS) == 0) {
+                float *const own = scores[turn][warp][lane / (32 / ROWS)];
+                own[0] = z, own[1] = a;
+            }
+            __syncthreads();
+            z = a = 0.0f;
+            for (u32 k = 0; k < slices; k++) {
+                const float *const one = scores[turn][group * slices + k][lane / (32 / ROWS)];
+                z += one[0], a += one[1];
+            }
+        }
+        const bool curves = row < curved;
+        const float slope = row < end ? slope_of(job, pick, z * by, a * by, part && !curves ? other : weight, curves) * by : 0.0f;
+#pragma unroll
+        for (int j = 0; j < ROWS; j++) {
+            const float own = __shfl_sync(~0u, slope, j * (32 / ROWS));
+#pragma unroll
+            for (int s = 0; s < STEPS; s++)
+#pragma unroll
+                for (int e = 0; e < 8; e++) sum[s].at[e] = fmaf(own, of[j][s].at[e], sum[s].at[e]);
+        }
+    }
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) {
+        float *const to = sums[warp] + 256 * s + lane * 8;
+        *(float4 *)to = *(const float4 *)sum[s].at, *(float4 *)(to + 4) = *(const float4 *)(sum[s].at + 4);
+    }
+    __syncthreads();
+    u32 top = 0;
+    for (u32 q = threadIdx.x; q < job.down; q += 32 * WARPS) {
+        float all = 0.0f;
+        for (u32 k = q / OWN; k < WARPS; k += slices) all += sums[k][q % OWN];
+        if (job.chunks > 1) job.sums[(usize(blockIdx.x)) * job.down + q] = all;
+        else top = max(top, leave(job, at, i, part, q, all));
+    }
+    if (job.chunks == 1) leave_top(job, i, top);
+}
+
+// Adds the chunks, in order: a thread for an entry.
+extern "C" __global__ void __launch_bounds__(128) chunks_f32(const __grid_constant__ Product job, u32 at) {
+    wait_for_last();
+    const u32 pieces = (job.down + 127) / 128, q = blockIdx.x % pieces * 128 + threadIdx.x, part = blockIdx.x / pieces % job.parts, i = blockIdx.x / pieces / job.parts;
+    if (job.awake && !(job.awake[i] & 1)) return;
+    u32 top = 0;
+    if (q < job.down) {
+        const float *const from = job.sums + usize(i * job.parts + part) * job.chunks * job.down + q;
+        float all = 0.0f;
+#pragma unroll 8
+        for (u32 k = 0; k < job.chunks; k++) all += from[usize(k) * job.down];
+        top = leave(job, at, i, part, q, all);
+    }
+    leave_top(job, i, top);
+}
+
+#define SINGLE(steps) \
+    extern "C" __global__ void __launch_bounds__(256, 2) single_##steps##_f32(const __grid_constant__ Product job, u32 at) { single<steps>(job, at); }
+SINGLE(1) SINGLE(2)
+
 // ---------------------------------------------------------------- x, theta and v as halves
 
 // A layer; src/layers/mod.rs has the same fields in the same order.
@@ -813,56 +962,73 @@ __device__ __forceinline__ u32 lanes_of(u32 classes) {
     return lanes;
 }
 
-// Rows of theta and v of node i, by a block; lanes share a row, TURNS rows each: classes and, in turn, theta and v of four of them.
-struct Rows {
-    u32 lanes, each, c, rows, first;
-    Eight both[TURNS];
-    __device__ __forceinline__ Rows(const Job<float> &job, u32 i, u32 piece) {
-        const u32 classes = job.classes;
-        lanes = lanes_of(classes), each = SPLITTERS / lanes, c = threadIdx.x % lanes * 4;
-        rows = job.p / classes, first = piece * TURNS * each + threadIdx.x / lanes;
-        const float *const theta = job.theta + usize(i) * job.p + c, *const v = job.v + usize(i) * job.p + c;
-#pragma unroll
-        for (int j = 0; j < TURNS; j++) {
-            both[j] = {};
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                if (row(j) < rows && c + e < classes) both[j].at[2 * e] = theta[row(j) * classes + e], both[j].at[2 * e + 1] = v[row(j) * classes + e];
-        }
+// Rows of theta and v, MANY for each thread of a block; lanes share a row, four classes each.
+template <int MANY> struct Rows {
+    u32 classes, rows, lanes, each, c, first;
+    __device__ __forceinline__ Rows(const Job<float> &job, u32 piece) : classes(job.classes), rows(job.p / job.classes) {
+        lanes = lanes_of(classes), each = blockDim.x / lanes, c = threadIdx.x % lanes * 4, first = piece * MANY * each + threadIdx.x / lanes;
+    }
+    static __device__ __forceinline__ u32 pieces(const Job<float> &job) {
+        const u32 together = MANY * blockDim.x / lanes_of(job.classes);
+        return (job.p / job.classes + together - 1) / together;
     }
     __device__ __forceinline__ u32 row(int j) const { return first + j * each; }
-};
-
-// Splits some rows of theta and v of node i.
-__device__ __forceinline__ void heads(const Job<float> &job, u32 i, u32 piece) {
-    u32 *const known = job.tops + usize(i) * job.many;
-    const u32 top = known[TURN_TOP];
-    const float by = scale(__uint_as_float(top));
-    if (piece == 0 && threadIdx.x == 0) known[HEAD_TOP] = top, known[HEAD_BY] = __float_as_uint(by);
-    const Rows all(job, i, piece);
-    u8 *const to = job.heads + usize(i) * all.rows * job.head_row + place_of(2 * all.c);
+    __device__ __forceinline__ bool has(int j) const { return row(j) < rows && c < classes; }
+    // Theta and v of a row in turn; `before`: where its numbers begin.
+    __device__ __forceinline__ Eight read(const float *theta, const float *v, int j, u32 before) const {
+        Eight both = {};
 #pragma unroll
-    for (int j = 0; j < TURNS; j++)
-        if (all.row(j) < all.rows && all.c < job.classes) keep(to + usize(all.row(j)) * job.head_row, all.both[j], by, job.head_behind);
-}
-
-// s of a linear model where x has an entry for each feature.
-extern "C" __global__ void __launch_bounds__(SPLITTERS) rows_f32(const __grid_constant__ Job<float> job, u32 at) {
-    wait_for_last();
-    const u32 i = blockIdx.x / job.pieces;
-    const Rows all(job, i, blockIdx.x % job.pieces);
-    float strengths[TURNS];
-#pragma unroll
-    for (int j = 0; j < TURNS; j++) strengths[j] = all.row(j) < all.rows && all.c == 0 ? job.x[at % 2][usize(i) * job.n + all.row(j)] : 0.0f;
-#pragma unroll
-    for (int j = 0; j < TURNS; j++) {
+        for (int e = 0; e < 4; e++)
+            if (row(j) < rows && c + e < classes) both.at[2 * e] = theta[before + c + e], both.at[2 * e + 1] = v[before + c + e];
+        return both;
+    }
+    __device__ __forceinline__ void split(const Job<float> &job, u32 i, int j, const Eight &both, float by) const {
+        u8 *const to = job.heads + (usize(i) * rows + row(j)) * job.head_row + place_of(2 * c);
+        if (has(j)) keep(to, both, by, job.head_behind);
+    }
+    // Theta times v of a row, in the first of its lanes.
+    __device__ __forceinline__ float times(const Eight &both) const {
         float sum = 0.0f;
 #pragma unroll
-        for (int e = 0; e < 4; e++) sum = fmaf(all.both[j].at[2 * e], all.both[j].at[2 * e + 1], sum);
-        for (u32 lane = all.lanes / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
-        if (all.row(j) >= all.rows || all.c) continue;
-        const float half = exponential(strengths[j]);
-        job.s[usize(i) * job.n + all.row(j)] = -(half + half) * sum;
+        for (int e = 0; e < 4; e++) sum = fmaf(both.at[2 * e], both.at[2 * e + 1], sum);
+        for (u32 lane = lanes / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
+        return sum;
+    }
+};
+
+// Whether x has an entry for each row of theta. Then s is known as soon as they are.
+__device__ __forceinline__ bool with_s(const Job<float> &job) { return job.hidden_layers == 0 && job.per == PER_ROW; }
+__device__ __forceinline__ void leave_s(const Job<float> &job, u32 i, u32 row, float x, float times) {
+    const float half = exponential(x);
+    job.s[usize(i) * job.n + row] = -(half + half) * times;
+}
+
+// The word for theta and v after this iteration, or before it.
+__device__ __forceinline__ u32 turn_top(const Job<float> &job, u32 at, u32 after = 1) { return TURN_TOP + (job.clock[0] + at / 2 + after) % 3; }
+
+// Splits some rows of theta and v of node i, and computes their s.
+__device__ __forceinline__ void heads(const Job<float> &job, u32 i, u32 piece, u32 at) {
+    u32 *const known = job.tops + usize(i) * job.many;
+    const u32 top = known[turn_top(job, at)];
+    const float by = scale(__uint_as_float(top));
+    if (piece == 0 && threadIdx.x == 0) known[HEAD_TOP] = top, known[HEAD_BY] = __float_as_uint(by);
+    const Rows<TURNS> own(job, piece);
+    const bool computes = with_s(job) && !job.awake;
+    const float *const theta = job.theta + usize(i) * job.p, *const v = job.v + usize(i) * job.p;
+    Eight both[TURNS];
+    float x[TURNS];
+    // All are read before the first is written: one wait instead of four.
+#pragma unroll
+    for (int j = 0; j < TURNS; j++) {
+        both[j] = own.read(theta, v, j, own.row(j) * own.classes);
+        x[j] = computes && own.c == 0 && own.has(j) ? job.x[at % 2][usize(i) * job.n + own.row(j)] : 0.0f;
+    }
+#pragma unroll
+    for (int j = 0; j < TURNS; j++) {
+        own.split(job, i, j, both[j], by);
+        if (!computes) continue;
+        const float times = own.times(both[j]);
+        if (own.c == 0 && own.has(j)) leave_s(job, i, own.row(j), x[j], times);
     }
 }
 
@@ -894,17 +1060,8 @@ __device__ __forceinline__ void weights(const Job<float> &job, u32 i, const Laye
 #pragma unroll
         for (int e = 0; e < 8; e++) top = max(top, bits_of(values[j].at[e]));
     }
-    top = __reduce_max_sync(~0u, top);
-    if (threadIdx.x % 32 == 0) atomicMax(layer.top + usize(i) * job.many, top);
+    note(layer.top + usize(i) * job.many + (job.scheme == LISTED || job.awake ? 0 : now), 0, top); // after `move`, a word for each buffer
 }
-
-// The largest |entry| that threads of a warp have seen counts for a word of node i.
-__device__ __forceinline__ void note(const Job<float> &job, u32 word, u32 i, u32 top) {
-    top = __reduce_max_sync(~0u, top);
-    if (threadIdx.x % 32 == 0) atomicMax(job.tops + usize(i) * job.many + word, top);
-}
-
-__device__ __forceinline__ u32 largest(Both<float> both) { return max(bits_of(both.theta), bits_of(both.v)); }
 
 // Divides by the same number many times.
 struct Divisor {
@@ -916,66 +1073,107 @@ struct Divisor {
     }
 };
 
-// What `move` writes beside numbers: theta, v and x as halves, and their largest entries.
-struct Halves {
+// `move` where `halves` follows: it finds the largest of theta and v.
+struct Tops : Numbers {
+    // What this evaluation finds the largest of.
     static __device__ __forceinline__ void clear(const Job<float> &job, u32 i, u32 at) {
         u32 *const known = job.tops + usize(i) * job.many;
-        const u32 k = job.clock[0] + at / 2;
-        known[TURN_TOP + (k + 2) % 3] = known[DIRECTION_TOP + 1 - at % 2] = known[SLOPE_TOP] = 0;
+        known[turn_top(job, at, 2)] = known[DIRECTION_TOP + 1 - at % 2] = known[SLOPE_TOP] = 0;
         for (u32 l = 0; l < job.hidden_layers; l++) {
             u32 *const own = known + LAYERS + l * OF_LAYER;
             own[HIDDEN_TOP] = own[ERROR_TOP] = own[WEIGHT_TOP + at % 2] = 0;
         }
     }
-    // The scale of theta and v is known before their entries are: none exceeds the largest before the step and that of the step together.
-    template <class T> struct Heads {
-        const Job<T> &job;
-        const Divisor classes;
-        u8 *to;
-        u32 i, after, top = 0;
-        float by;
-        __device__ __forceinline__ Heads(const Job<T> &job, u32 i, const T *steps, u32 at, bool first) : job(job), classes(job.classes), i(i) {
-            u32 *const known = job.tops + usize(i) * job.many;
-            const u32 k = job.clock[0] + at / 2;
-            const float step = fmaxf(fabsf(steps[1]), fabsf(steps[2])), bound = fmaf(step, top_of(known, DIRECTION_TOP + at % 2), top_of(known, TURN_TOP + k % 3));
-            after = TURN_TOP + (k + 1) % 3, by = scale(bound), to = job.heads + usize(i) * (job.p / job.classes) * job.head_row;
-            if (first) known[HEAD_TOP] = __float_as_uint(bound), known[HEAD_BY] = __float_as_uint(by);
+    static __device__ __forceinline__ void turn(const Job<float> &job, u32 at, u32 i, u32 piece) {
+        u32 *const word = job.tops + usize(i) * job.many + turn_top(job, at), earlier = __ldca(word), top = 0;
+        Numbers::turn(job, at, i, piece, [&](Both<float> both) { top = max(top, max(bits_of(both.theta), bits_of(both.v))); });
+        note(word, earlier, top);
+    }
+};
+
+// `move` that writes halves of theta, v and x beside the numbers, which saves a kernel: faster where there are not many of them.
+struct Halves : Tops {
+    static __device__ __forceinline__ u32 pieces(const Job<float> &job) { return Rows<1>::pieces(job); }
+    // Some rows of theta and v, and of x where it has an entry for each of them.
+    static __device__ __forceinline__ void turn(const Job<float> &job, u32 at, u32 i, u32 piece) {
+        enum { THREADS = 128 };
+        __shared__ float theta[THREADS * SOME], v[THREADS * SOME];
+        const Rows<1> own(job, piece);
+        const float *const given = steps(job, at), *const steps = steps_of(job, i, given);
+        u32 *const known = job.tops + usize(i) * job.many;
+        const u32 before = piece * own.each * own.classes, count = min(own.each * own.classes, job.p - before);
+        u32 *const word = known + turn_top(job, at);
+        const u32 earlier = __ldca(word);
+        // Neighbouring lanes move neighbouring numbers.
+        const usize first = usize(i) * job.p + before;
+        Both<float> both[SOME];
+        u32 top = 0;
+#pragma unroll
+        for (int e = 0; e < SOME; e++) {
+            const u32 j = threadIdx.x + e * THREADS;
+            if (j < count) both[e] = ::turn(job, steps, first + j);
         }
-        __device__ __forceinline__ void keep(u32 j, Both<T> both) {
-            const u32 row = classes.of(j);
-            ::keep(to + usize(row) * job.head_row + place_of(2 * (j - row * classes.by)), both.theta, both.v, by, job.head_behind);
-            top = max(top, largest(both));
+#pragma unroll
+        for (int e = 0; e < SOME; e++) {
+            const u32 j = threadIdx.x + e * THREADS;
+            if (j >= count) continue;
+            ::keep(job, first + j, both[e]);
+            theta[j] = both[e].theta, v[j] = both[e].v;
+            top = max(top, max(bits_of(both[e].theta), bits_of(both[e].v)));
         }
-        __device__ __forceinline__ void end() { note(job, after, i, top); }
-    };
+        note(word, earlier, top);
+        // The scale is known before the numbers are: none exceeds the largest before the step and that of the step together.
+        const float step = fmaxf(fabsf(steps[1]), fabsf(steps[2]));
+        const float bound = fmaf(step, top_of(known, DIRECTION_TOP + at % 2), top_of(known, turn_top(job, at, 0))), by = scale(bound);
+        if (piece == 0 && threadIdx.x == 0) known[HEAD_TOP] = __float_as_uint(bound), known[HEAD_BY] = __float_as_uint(by);
+        __syncthreads();
+        const Eight of_row = own.read(theta, v, 0, threadIdx.x / own.lanes * own.classes);
+        own.split(job, i, 0, of_row, by);
+        if (!with_s(job)) return;
+        const float times = own.times(of_row);
+        if (own.c == 0 && own.has(0)) mix<1>(job, at % 2, given, i, own.row(0), 0, [&](int, float x) { leave_s(job, i, own.row(0), x, times); });
+    }
+    // A warp's new entries of x: of each lane those from j on, 32 apart. Where two lanes have two columns of a row, one writes both high
+    // halves, the other both low ones.
     static __device__ __forceinline__ void weights(const Job<float> &job, u32 i, u32 j, u32 at, const float (&x)[SOME]) {
         const u32 first = j - threadIdx.x % 32;
         for (u32 l = 0; l < job.hidden_layers; l++) {
             const Layer layer = job.layers[l];
             const u32 all = layer.rows * layer.units;
             if (first + 32 * SOME <= layer.offset || first >= layer.offset + all) continue;
+            u32 *const word = layer.top + usize(i) * job.many + 1 - at % 2;
+            const u32 earlier = __ldca(word), of_row = row_of(layer.units);
             const Divisor units(layer.units);
-            const u32 of_row = row_of(layer.units);
+            const bool pairs = (layer.units | layer.offset) % 2 == 0, odd = threadIdx.x % 2;
             u8 *const to = layer.to + usize(i) * layer.rows * of_row;
             u32 top = 0;
 #pragma unroll
             for (int e = 0; e < SOME; e++) {
                 const u32 entry = j + e * 32 - layer.offset;
-                if (entry >= all) continue;
-                const u32 row = units.of(entry);
-                keep(to + usize(row) * of_row + place_of(entry - row * units.by), x[e], WEIGHTS);
-                top = max(top, bits_of(x[e]));
+                const bool there = entry < all;
+                const u32 row = units.of(entry), column = entry - row * units.by;
+                u8 *const own = to + usize(row) * of_row + place_of(column);
+                top = max(top, there ? bits_of(x[e]) : 0);
+                if (!pairs) {
+                    if (there) keep(own, x[e], WEIGHTS);
+                    continue;
+                }
+                const __half high = __float2half_rn(x[e] * WEIGHTS), low = __float2half_rn(x[e] * WEIGHTS - __half2float(high));
+                const u32 mine = u32(__half_as_ushort(low)) << 16 | __half_as_ushort(high), other = __shfl_xor_sync(~0u, mine, 1);
+                if (!there) continue;
+                if (!odd) *(u32 *)own = __byte_perm(mine, other, 0x5410);
+                else if (both_halves()) *(u32 *)(own - 2 + BEHIND) = __byte_perm(other, mine, 0x7632);
             }
-            note(job, LAYERS + l * OF_LAYER + WEIGHT_TOP + 1 - at % 2, i, top);
+            note(word, earlier, top);
         }
     }
 };
 
 // What `draw` clears where no `move` comes before.
 struct OfDraws {
-    static __device__ __forceinline__ void clear(const Job<float> &job, u32 i, u32) {
+    static __device__ __forceinline__ void clear(const Job<float> &job, u32 i, u32 at) {
         u32 *const known = job.tops + usize(i) * job.many;
-        known[TURN_TOP] = known[SLOPE_TOP] = 0;
+        known[turn_top(job, at)] = known[SLOPE_TOP] = 0;
         for (u32 l = 0; l < job.hidden_layers; l++) {
             u32 *const own = known + LAYERS + l * OF_LAYER;
             own[HIDDEN_TOP] = own[ERROR_TOP] = own[WEIGHT_TOP] = 0;
@@ -990,9 +1188,9 @@ extern "C" __global__ void __launch_bounds__(SPLITTERS) tops_f32(const __grid_co
 #pragma unroll
     for (int e = 0; e < SOME; e++) {
         const u32 j = blockIdx.x % pieces * each + e * SPLITTERS + threadIdx.x;
-        if (j < job.p) top = max(top, largest(Both<float>{job.theta[usize(i) * job.p + j], job.v[usize(i) * job.p + j]}));
+        if (j < job.p) top = max(top, max(bits_of(job.theta[usize(i) * job.p + j]), bits_of(job.v[usize(i) * job.p + j])));
     }
-    note(job, TURN_TOP, i, top);
+    note(job.tops + usize(i) * job.many + turn_top(job, at), 0, top);
 }
 
 // The first blocks split theta and v, the rest x.
@@ -1001,7 +1199,7 @@ extern "C" __global__ void __launch_bounds__(SPLITTERS) halves_f32(const __grid_
     u32 block = blockIdx.x;
     if (block < job.m * job.pieces) {
         const u32 i = block / job.pieces;
-        if (!asleep(job, i)) heads(job, i, block % job.pieces);
+        if (!asleep(job, i)) heads(job, i, block % job.pieces, at);
         return;
     }
     block -= job.m * job.pieces;
@@ -1022,7 +1220,8 @@ extern "C" { __device__ u32 halves_1413829197; }
 
 #define ENTRY(name, call) \
     extern "C" __global__ void __launch_bounds__(128) name(const __grid_constant__ Job<float> job, u32 at) { call; }
-ENTRY(move_f32, move<Halves>(job, at))
+ENTRY(move_f32, move<Tops>(job, at))
+ENTRY(move_split_f32, move<Halves>(job, at))
 ENTRY(draw_f32, draw<OfDraws>(job, at))
 ENTRY(crossed_f32, wait_for_last(); crossed(job, at % 2))
 // Minibatch xi3 is the last one here.

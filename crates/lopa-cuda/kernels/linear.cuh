@@ -6,17 +6,6 @@
 #include "losses.cuh"
 #include "move.cuh"
 
-// The sum of a row over the lanes of a warp, for one row or four. Of four, eight lanes each end with one: lanes keep half
-// of the rows and send the other half to their partners, so that a sum has the same pairs either way.
-template <class T> __device__ T row_sum(const T (&rows)[1]) { return in_pairs(rows[0], 16); }
-
-template <class T> __device__ T row_sum(const T (&rows)[4]) {
-    bool upper = threadIdx.x & 16, last = threadIdx.x & 8;
-    T first = (upper ? rows[2] : rows[0]) + passed(upper ? rows[0] : rows[2], 16);
-    T second = (upper ? rows[3] : rows[1]) + passed(upper ? rows[1] : rows[3], 16);
-    return in_pairs((last ? second : first) + passed(last ? first : second, 8), 4);
-}
-
 // The number of classes: kernels are made for one, and for up to 16 and 64.
 #define CLASSES(most) (most == 1 ? 1 : job.classes)
 

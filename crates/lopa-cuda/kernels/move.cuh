@@ -150,57 +150,51 @@ template <class T> __device__ void draw(const Job<T> &job, u32 k, u32 i, u32 b, 
         if (t < most) picks[job.start[batch] + b * 16 + t] = word[t];
 }
 
-// In place of what kernels on tensor cores write beside numbers (layers.cu): nothing.
+// How `move` treats theta and v, and new entries of x: as numbers alone. Kernels on tensor cores have ways of their own (layers.cu).
 struct Numbers {
     template <class T> static __device__ void clear(const Job<T> &, u32, u32) {}
-    // Some entries of theta and v of node i.
-    template <class T> struct Heads {
-        __device__ Heads(const Job<T> &, u32 i, const T *steps, u32 at, bool first) {}
-        __device__ void keep(u32 j, Both<T> both) {}
-        __device__ void end() {}
-    };
-    // Those of x from j on, 32 apart, for a warp.
-    template <class T> static __device__ void weights(const Job<T> &, u32 i, u32 j, u32 at, const T (&x)[SOME]) {}
+    static __device__ u32 each() { return blockDim.x * SOME; }
+    template <class T> static __device__ u32 pieces(const Job<T> &job) { return (job.p + each() - 1) / each(); }
+    // Some entries of theta and v of node i; `turned` receives their new values.
+    template <class T, class F> static __device__ void turn(const Job<T> &job, u32 at, u32 i, u32 piece, F turned) {
+        const u32 width = blockDim.x, first = piece * each() + threadIdx.x;
+        const T *own = steps_of(job, i, steps(job, at));
+        Both<T> both[SOME];
+#pragma unroll
+        for (int e = 0; e < SOME; e++)
+            if (first + e * width < job.p) both[e] = ::turn(job, own, usize(i) * job.p + first + e * width);
+#pragma unroll
+        for (int e = 0; e < SOME; e++)
+            if (first + e * width < job.p) keep(job, usize(i) * job.p + first + e * width, both[e]), turned(both[e]);
+    }
+    template <class T> static __device__ void turn(const Job<T> &job, u32 at, u32 i, u32 piece) { turn(job, at, i, piece, [](Both<T>) {}); }
+    // A warp's new entries of x: of each lane those from j on, 32 apart.
+    template <class T> static __device__ void weights(const Job<T> &, u32, u32, u32, const T (&)[SOME]) {}
 };
 
 // How many blocks draw, with one thread for sixteen samples.
 template <class T> __device__ usize drawers(const Job<T> &job) { return (usize(job.m) * job.blocks + blockDim.x - 1) / blockDim.x; }
 
-template <class Beside, class T> __device__ void draw(const Job<T> &job, u32 at) {
+template <class Way, class T> __device__ void draw(const Job<T> &job, u32 at) {
     usize entry = usize(blockIdx.x) * blockDim.x + threadIdx.x;
     const u32 i = entry / job.blocks, block = entry % job.blocks;
     if (entry >= usize(job.m) * job.blocks || asleep(job, i)) return;
-    if (block == 0) Beside::clear(job, i, at);
+    if (block == 0) Way::clear(job, i, at);
     draw(job, job.clock[0] + at / 2, i, block, job.picks + usize(i) * job.drawn);
 }
 
 // The first blocks draw, which takes longest, others move theta and v, and the rest x.
-template <class Beside, class T> __device__ void move(const Job<T> &job, u32 at) {
-    u32 width = blockDim.x, block = blockIdx.x;
-    const u32 each = width * SOME;
-    if (block < drawers(job)) return draw<Beside>(job, at);
+template <class Way, class T> __device__ void move(const Job<T> &job, u32 at) {
+    u32 block = blockIdx.x;
+    if (block < drawers(job)) return draw<Way>(job, at);
     block -= drawers(job);
-    const u32 pieces = (job.p + each - 1) / each, turners = job.m * pieces;
-    if (block < turners) {
-        const u32 i = block / pieces, first = block % pieces * each + threadIdx.x;
-        const T *own = steps_of(job, i, steps(job, at));
-        typename Beside::template Heads<T> heads(job, i, own, at, first == 0);
-        Both<T> both[SOME];
-#pragma unroll
-        for (int e = 0; e < SOME; e++)
-            if (first + e * width < job.p) both[e] = turn(job, own, usize(i) * job.p + first + e * width);
-#pragma unroll
-        for (int e = 0; e < SOME; e++) {
-            const u32 j = first + e * width;
-            if (j < job.p) keep(job, usize(i) * job.p + j, both[e]), heads.keep(j, both[e]);
-        }
-        return heads.end();
-    }
+    const u32 pieces = Way::pieces(job), turners = job.m * pieces;
+    if (block < turners) return Way::turn(job, at, block / pieces, block % pieces);
     block -= turners;
     const u32 lanes = 32 * SOME, chunks = (job.n + lanes - 1) / lanes;
     const u32 i = block / chunks * TEAM + threadIdx.x / 32, j = block % chunks * lanes + threadIdx.x % 32;
     if (i >= job.m) return;
     T x[SOME] = {};
     if (j < job.n) mix<SOME>(job, at % 2, steps(job, at), i, j, 32, [&](int e, T value) { x[e] = value; });
-    Beside::weights(job, i, j, at, x);
+    Way::weights(job, i, j, at, x);
 }

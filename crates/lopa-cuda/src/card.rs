@@ -603,12 +603,13 @@ fn wanted<T: Scalar>(
     // Weights of the head are kept in shared memory where they fit.
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
     let plain = |name: &str, blocks: u64| {
-        let (name, after) = (name.to_string(), name != "move");
+        let (name, after) = (name.to_string(), true);
         let (threads, shared, layer, product) = (THREADS, 0, 0, None);
         let (beside, waits) = (false, false);
         Wanted { name, threads, shared, blocks, after, layer, product, beside, waits }
     };
     let moves = way == Way::Whole;
+    let splits = cores && layers::splits(plan);
     let whole = match plan.kind {
         Kind::Linear if moves && job.per == PER_ROW && !cores => whole(card, job),
         _ => None,
@@ -619,14 +620,17 @@ fn wanted<T: Scalar>(
         None if !moves => vec![plain("draw", flat(m * blocks))],
         None => {
             let mixers = m.div_ceil(TEAM) * n.div_ceil(threads / TEAM * SOME);
-            let turners = m * p.div_ceil(threads * SOME);
-            vec![plain("move", flat(m * blocks) + turners + mixers)]
+            let (name, turners, mixers) = match splits.then(|| layers::turners(plan, job)) {
+                None => ("move", m * p.div_ceil(threads * SOME), mixers),
+                Some((turners, mix)) => ("move_split", turners, if mix { 0 } else { mixers }),
+            };
+            vec![Wanted { after: false, ..plain(name, flat(m * blocks) + turners + mixers) }]
         }
     };
     match plan.kind {
         _ if alone => {}
         _ if cores => {
-            let ways = (moves.then_some(x), way != Way::Probe);
+            let ways = (moves.then_some((x, splits)), way != Way::Probe);
             let of = layers::kernels(plan, job, ways, (card.near, card.hopper()));
             all.extend(of.into_iter().map(|layers::Wanted { launch, product, beside }| {
                 let general::Launch { name, threads, shared, blocks } = launch;

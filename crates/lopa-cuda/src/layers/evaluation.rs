@@ -5,7 +5,7 @@ use lopa::math::real::Real;
 use super::product::{Form, Product};
 use super::scale;
 use super::shape::word::{self, Of};
-use super::shape::{BEHIND, Places, SPLITTERS, Shape};
+use super::shape::{BEHIND, Places, SPLITTERS, Shape, Single, TURNS};
 use crate::driver::THREADS;
 use crate::general::Launch;
 use crate::halves::SUBNORMAL;
@@ -28,12 +28,12 @@ pub struct Wanted {
     pub beside: bool,
 }
 
-/// The kernels of an evaluation, in order. `moved`: the buffer of x that `move` has written just before, if it has. Of a product alone
-/// there is no s. `on`: the most shared memory of a block, and whether the card is a Hopper card.
+/// The kernels of an evaluation, in order. `moved`: the buffer of x that `move` has written just before, if it has, and whether it has
+/// split. Of a product alone there is no s. `on`: the most shared memory of a block, and whether the card is a Hopper card.
 pub fn kernels<T: Real>(
     plan: &Plan<T>,
     job: &Job<T>,
-    (moved, with_s): (Option<usize>, bool),
+    (moved, with_s): (Option<(usize, bool)>, bool),
     on: (usize, bool),
 ) -> Vec<Wanted> {
     let shape = Shape::new(plan, job);
@@ -43,6 +43,10 @@ pub fn kernels<T: Real>(
     all.extend((0..shape.units.len()).map(|l| of.forward(l)));
     if shape.linear() {
         all.extend(of.crossed());
+        if let Some(single) = shape.single() {
+            all.extend(of.single(single));
+            return all;
+        }
         all.extend(of.head());
         all.push(of.outer());
         all.extend(of.cleaned());
@@ -64,7 +68,7 @@ struct Evaluation<'a, T: Real> {
     job: &'a Job<T>,
     shape: Shape<'a>,
     places: Places,
-    moved: Option<usize>,
+    moved: Option<(usize, bool)>,
     with_s: bool,
     on: (usize, bool),
 }
@@ -87,6 +91,21 @@ fn even(numbers: &[u32]) -> u32 {
 pub fn cleaners<T: Real>(job: &Job<T>) -> u64 {
     const EACH: u32 = 4;
     u64::from(job.m) * u64::from(job.n.div_ceil(THREADS * EACH))
+}
+
+/// Whether `move` splits θ, v and x: not where there are so many that writing them twice takes longer than a kernel more (measured on an
+/// H200). The same in all processes.
+pub fn splits<T: Real>(plan: &Plan<T>) -> bool {
+    let all = |numbers: u32| u64::from(plan.total) * u64::from(numbers);
+    let of_x = if plan.units.is_empty() { 0 } else { all(plan.job.n) };
+    all(plan.job.p) <= 500_000 && of_x <= 4_000_000
+}
+
+/// Blocks of a `move` that splits: those that move θ and v, and whether they move all of x as well; see kernels/layers.cu.
+pub fn turners<T: Real>(plan: &Plan<T>, job: &Job<T>) -> (u64, bool) {
+    let shape = Shape::new(plan, job);
+    let blocks = u64::from(job.m) * u64::from(shape.pieces(THREADS));
+    (blocks, shape.linear() && job.per == PER_ROW)
 }
 
 /// A kernel whose parameters are the job.
@@ -156,7 +175,8 @@ impl<T: Real> Evaluation<'_, T> {
 
     /// The weights of a layer, as second factors.
     fn weights(&self, l: usize, product: Product) -> Product {
-        let top = if self.moved == Some(1) { Of::OtherWeightTop } else { Of::WeightTop };
+        let other = matches!(self.moved, Some((1, _)));
+        let top = if other { Of::OtherWeightTop } else { Of::WeightTop };
         Product {
             right: self.places.weights[l],
             right_top: self.of_layer(l, top),
@@ -183,7 +203,7 @@ impl<T: Real> Evaluation<'_, T> {
     fn ready(&self, mut product: Product, form: Form) -> Wanted {
         let first = matches!(form, Form::Forward { .. }) && product.left == self.job.table
             || matches!(form, Form::Head { .. }) && self.shape.linear();
-        product.fresh = u32::from(first && self.moved.is_some());
+        product.fresh = u32::from(first && self.split().is_some());
         let launch = product.launch(self.job.m, form, self.plan.terms, self.on);
         // Nothing needs d, h and s before the next iteration; the last kernel has nothing beside it.
         let beside = match form {
@@ -197,15 +217,21 @@ impl<T: Real> Evaluation<'_, T> {
     /// θ, v and x as halves, unless `move` has left them.
     fn halves(&self) -> Vec<Wanted> {
         let Evaluation { job, shape, .. } = self;
-        if self.moved.is_some() {
-            return Vec::new();
-        }
         let m = u64::from(job.m);
         let of_x = (0..shape.units.len()).map(|l| u64::from(shape.blocks(l))).sum::<u64>();
-        vec![
-            alone("tops", SPLITTERS, m * u64::from(job.p.div_ceil(SPLITTERS * SOME))),
-            alone("halves", SPLITTERS, m * (u64::from(shape.pieces()) + of_x)),
-        ]
+        let pieces = u64::from(shape.pieces(SPLITTERS * TURNS));
+        let tops = || alone("tops", SPLITTERS, m * u64::from(job.p.div_ceil(SPLITTERS * SOME)));
+        let halves = || alone("halves", SPLITTERS, m * (pieces + of_x));
+        match self.moved {
+            Some((_, true)) => Vec::new(),
+            Some((_, false)) => vec![halves()],
+            None => vec![tops(), halves()],
+        }
+    }
+
+    /// The buffer of x that `move` has split just before, if it has.
+    fn split(&self) -> Option<usize> {
+        self.moved.and_then(|(x, split)| split.then_some(x))
     }
 
     /// Activations of a layer.
@@ -276,11 +302,44 @@ impl<T: Real> Evaluation<'_, T> {
 
     /// d, h and, where it is wanted, the product with v in h.
     fn outer(&self) -> Wanted {
+        let (bytes, _) = self.bytes(self.shape.units.len());
+        self.ready(self.directions(), Form::Outer { bytes })
+    }
+
+    /// The same of a linear model with one column of weights, each row of which is read once.
+    fn single(&self, Single { steps, slices, chunks }: Single) -> Vec<Wanted> {
+        let Evaluation { job, places, .. } = self;
+        let product = Product {
+            across: slices,
+            chunks,
+            labels: job.labels,
+            targets: job.targets,
+            weights: job.weights,
+            start: job.start,
+            loss: job.loss,
+            delta: number(job.delta),
+            sums: places.sums,
+            ..self.directions()
+        };
+        let of = u64::from(job.m) * u64::from(product.parts);
+        let wanted = |name: String, threads: u32, each: u32| {
+            let launch = Launch { name, threads, shared: 0, blocks: of * u64::from(each) };
+            Wanted { launch, product: Some(Box::new(product)), beside: false }
+        };
+        let mut all = vec![wanted(format!("single_{steps}"), 256, chunks)];
+        if chunks > 1 {
+            all.push(wanted("chunks".into(), THREADS, product.down.div_ceil(THREADS)));
+        }
+        all
+    }
+
+    /// What products are d, h and, where it is wanted, the product with v in h.
+    fn directions(&self) -> Product {
         let Evaluation { job, shape, places, .. } = self;
-        let (bytes, unit) = self.bytes(shape.units.len());
+        let (_, unit) = self.bytes(shape.units.len());
         let [xi1, xi2, sigma1, ..] = job.size;
         let (second, slopes) = (job.start[1], shape.slopes());
-        let product = Product {
+        Product {
             right: places.slopes,
             right_by: self.known(word::SLOPE_BY),
             right_node: node(job.drawn, slopes.row),
@@ -293,7 +352,7 @@ impl<T: Real> Evaluation<'_, T> {
             down: shape.terms_of_scores(),
             across: job.classes,
             to: [job.d, job.h, job.hess],
-            to_top: self.moved.map_or(0, |x| self.known(word::DIRECTION_TOP + x as u64)),
+            to_top: self.split().map_or(0, |x| self.known(word::DIRECTION_TOP + x as u64)),
             to_node: 4 * u64::from(job.p),
             to_row: 4 * job.classes,
             with: [job.theta, job.v, job.v],
@@ -307,22 +366,15 @@ impl<T: Real> Evaluation<'_, T> {
             n: job.n,
             unit,
             ..self.rows(shape.units.len())
-        };
-        self.ready(product, Form::Outer { bytes })
+        }
     }
 
-    /// s of a linear model where x has entries for features, groups or classes.
+    /// s of a linear model where x has entries for groups or classes; `move` and `halves` compute those of features.
     fn crossed(&self) -> Option<Wanted> {
-        let [m, n] = [self.job.m, self.job.n].map(u64::from);
-        let crossed = match self.job.per {
-            _ if !self.with_s => return None,
-            PER_ROW => alone("rows", SPLITTERS, m * u64::from(self.shape.pieces())),
-            PER_GROUP | PER_COLUMN => {
-                alone("crossed", THREADS, (m * n * 32).div_ceil(THREADS.into()))
-            }
-            _ => return None,
-        };
-        Some(Wanted { beside: true, ..crossed })
+        let threads = u64::from(self.job.m) * u64::from(self.job.n) * 32;
+        let wanted = self.with_s && matches!(self.job.per, PER_GROUP | PER_COLUMN);
+        let crossed = || alone("crossed", THREADS, threads.div_ceil(THREADS.into()));
+        wanted.then(|| Wanted { beside: true, ..crossed() })
     }
 
     /// s where x has an entry for each sample.

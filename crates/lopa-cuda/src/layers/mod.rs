@@ -9,7 +9,7 @@ use lopa::engine::Node;
 use lopa::error::Result;
 use lopa::math::real::Real;
 
-pub use evaluation::{Wanted, cleaners, kernels};
+pub use evaluation::{Wanted, cleaners, kernels, splits, turners};
 pub use product::Product;
 use shape::word::{self, Of};
 use shape::{Places, Shape, row};
@@ -47,9 +47,12 @@ pub fn should<T: Real>(plan: &Plan<T>, capability: [i32; 2]) -> bool {
     let of = &plan.evaluations[0].job;
     let work = f64::from(of.size[0] + of.size[1] + of.size[3]) * f64::from(of.features);
     let faster = if plan.has_bytes() { 2.0 } else { 1.0 };
+    // One column of numbers is read once.
+    let once = !plan.has_bytes() && of.classes == 1 && plan.terms == 2;
+    let (start, rate) = if once { (20.0, 650e3) } else { (25.0, 450e3) };
     // Microseconds on an H200.
     let alone = 10.0 + f64::from(plan.total.div_ceil(PROCESSORS)) * work / (faster * 7e3);
-    let together = 25.0 + f64::from(plan.total) * work / (faster * 450e3);
+    let together = start + f64::from(plan.total) * work / (faster * rate);
     let slower = of.per == PER_ROW && of.classes <= 2 && alone < together;
     can(plan, capability) && !(plan.kind == Kind::Linear && slower)
 }
@@ -141,7 +144,7 @@ pub fn place<T: Scalar>(
     };
     let layers: Vec<Layer> = (0..shape.units.len()).map(layer).collect();
     job.layers = state.copy(card, &layers)?;
-    job.pieces = shape.pieces();
+    job.pieces = shape.pieces(shape::SPLITTERS * shape::TURNS);
     (job.head_row, job.head_behind) = (shape.heads().row, shape.heads().behind);
     job.adds = if shape.cleans() { places.adds } else { 0 };
     Ok(())

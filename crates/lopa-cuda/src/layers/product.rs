@@ -54,6 +54,7 @@ pub struct Product {
     pub bias: u32,
     pub many: u32,
     pub fresh: u32,
+    pub chunks: u32,
     pub per: u32,
     pub n: u32,
     pub offset: u32,

@@ -3,7 +3,7 @@
 use lopa::math::real::Real;
 
 use super::product::depth;
-use crate::job::{Address, Common, Job, PER_SAMPLE};
+use crate::job::{Address, Common, Job, PER_SAMPLE, SOFTMAX};
 use crate::plan::Plan;
 
 /// Columns that a thread of `halves` splits at once, threads of a block, turns of a thread.
@@ -40,13 +40,40 @@ pub struct Shape<'a> {
     /// Nodes of all processes.
     total: u32,
     per: u32,
+    loss: u32,
+}
+
+/// How the kernel of one column of weights works: each warp has 256 `steps` of the features, `slices` warps share rows, and a minibatch
+/// has `chunks`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Single {
+    pub steps: u32,
+    pub slices: u32,
+    pub chunks: u32,
 }
 
 impl<'a> Shape<'a> {
     pub fn new<T: Real>(plan: &'a Plan<T>, job: &'a Job<T>) -> Shape<'a> {
         let Plan { units, terms, total, .. } = plan;
-        let (bias, per) = (job.bias, job.per);
-        Shape { units, job: &job.common, bias, terms: *terms, total: *total, per }
+        let (bias, per, loss) = (job.bias, job.per, job.loss);
+        Shape { units, job: &job.common, bias, terms: *terms, total: *total, per, loss }
+    }
+
+    /// How a linear model with one column of weights is computed. The same in all processes.
+    pub fn single(&self) -> Option<Single> {
+        const WARPS: u32 = 8;
+        // Blocks that share a card evenly, though some have more rows than others.
+        const MANY: u32 = 4 * BUSY as u32;
+        // Bytes and single halves are read twice in the same time.
+        let numbers = self.job.bytes == 0 && self.terms == 2;
+        let single = self.linear() && !self.cleans() && self.job.classes == 1 && numbers;
+        let steps = if self.job.features <= 256 { 1 } else { 2 };
+        let slices = self.job.features.div_ceil(256 * steps).next_power_of_two();
+        let together = WARPS / slices.min(WARPS) * 4 / steps;
+        let most = (self.job.size[1] + self.job.size[2]).div_ceil(2 * together).max(1);
+        let chunks = (MANY / (2 * self.total.max(1))).clamp(1, most);
+        let wanted = single && self.loss != SOFTMAX && slices <= WARPS;
+        wanted.then_some(Single { steps, slices, chunks })
     }
 
     /// Whether there are no hidden layers.
@@ -89,11 +116,10 @@ impl<'a> Shape<'a> {
         (self.inputs(l) * self.units[l].div_ceil(EIGHT)).div_ceil(SPLITTERS * TURNS)
     }
 
-    /// Pieces of a node's θ and v, one for a block.
-    pub fn pieces(&self) -> u32 {
+    /// Pieces of a node's θ and v, if a block takes this many fours of classes.
+    pub fn pieces(&self, fours: u32) -> u32 {
         let lanes = self.job.classes.div_ceil(FOUR).next_power_of_two();
-        let rows = TURNS * SPLITTERS / lanes;
-        self.terms_of_scores().div_ceil(rows)
+        self.terms_of_scores().div_ceil(fours / lanes)
     }
 
     /// Terms of scores that a block sums up: fewer than all where there are few rows and many features. The same in all processes.
@@ -224,7 +250,10 @@ impl Places {
         let heads = take(shape.terms_of_scores(), shape.heads().row);
         let slopes = take(drawn, shape.slopes().row);
         let parts = if shape.parts() > 1 { shape.parts() } else { 0 };
-        let sums = take(parts * drawn, 4 * shape.sums_row());
+        let sums = match shape.single() {
+            Some(single) => take(3 * single.chunks, 4 * shape.job.features),
+            None => take(parts * drawn, 4 * shape.sums_row()),
+        };
         let adds = take(if shape.cleans() { drawn } else { 0 }, 4);
         Places { hidden, errors, weights, heads, slopes, sums, adds, end }
     }

@@ -23,6 +23,7 @@ inline unsigned min(unsigned a, int b) { return min(a, unsigned(b)); }
 
 struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
@@ -52,6 +53,7 @@ __forceinline__ unsigned __reduce_max_sync(unsigned, unsigned value) {
 }
 inline unsigned atomicMax(unsigned *to, unsigned value) { return std::exchange(*to, max(*to, value)); }
 template <class T> T __ldg(const T *from) { return *from; }
+template <class T> T __ldca(const T *from) { return *from; }
 
 template <class To, class From> To same_bits(From from) {
     static_assert(sizeof(To) == sizeof(From));
@@ -75,6 +77,7 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
 struct __half { uint16_t bits; };
 struct __half2 { __half x, y; };
 inline __half __float2half_rn(float a) { return same_bits<__half>(_Float16(a)); }
+inline unsigned short __half_as_ushort(__half a) { return same_bits<unsigned short>(a); }
 inline float __half2float(__half a) { return float(same_bits<_Float16>(a)); }
 inline __half2 __floats2half2_rn(float x, float y) { return {__float2half_rn(x), __float2half_rn(y)}; }
 inline float2 __half22float2(__half2 a) { return {__half2float(a.x), __half2float(a.y)}; }

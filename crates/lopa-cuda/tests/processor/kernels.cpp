@@ -14,7 +14,7 @@ extern "C" unsigned parameters(const char *name) {
         return false;
     };
 #ifdef WITH_PRODUCTS
-    if (begins({"forward_", "head_", "slopes_", "outer_", "errors_", "backward_"})) return sizeof(Product);
+    if (begins({"forward_", "head_", "slopes_", "single_", "chunks_", "outer_", "errors_", "backward_"})) return sizeof(Product);
 #endif
     if (begins({"update_"})) return sizeof(Sums<float>);
     if (begins({"carry_"})) return sizeof(Spans<float>);
