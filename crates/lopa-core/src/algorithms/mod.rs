@@ -100,10 +100,10 @@ pub trait Algorithm<T: Real>: Send {
     /// The node's current (x_i, θ_i).
     fn at(&self) -> At<'_, T>;
 
-    /// The running mean of θ_i, if the node keeps one: it is reported in place of θ_i, and no step
-    /// depends on it.
+    /// The running mean of θ_i, if the node has a variable of this name: it is reported in place of θ_i,
+    /// and no step depends on it.
     fn mean_theta(&self) -> Option<&[T]> {
-        None
+        self.variables().into_iter().find(|(name, _)| *name == "mean_theta").map(|(_, mean)| mean)
     }
 
     /// Every variable under its name in the paper: everything that one iteration passes to the
@@ -338,13 +338,13 @@ pub fn algorithms() -> Registry<AnyMethod, Facts> {
         algorithm_entry(
             "lopa-gt",
             "LoPA with gradient tracking: exact under heterogeneity",
-            lopa::facts(Scheme::GradientTracking),
+            lopa::TRACKING,
             |params| Lopa { scheme: Scheme::GradientTracking, params },
         ),
         algorithm_entry(
             "lopa-lg",
             "LoPA with local gradients: half the bytes, a bias of order α",
-            lopa::facts(Scheme::LocalGradient),
+            lopa::LOCAL,
             |params| Lopa { scheme: Scheme::LocalGradient, params },
         ),
         algorithm_entry(
@@ -482,7 +482,7 @@ pub fn algorithms() -> Registry<AnyMethod, Facts> {
         algorithm_entry(
             "local",
             "LoPA's updates without communication: going alone",
-            lopa::facts(Scheme::Alone),
+            lopa::ALONE,
             |params| Lopa { scheme: Scheme::Alone, params },
         ),
     ];
