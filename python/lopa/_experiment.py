@@ -24,6 +24,9 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 Sets = Mapping[str, Any] | Iterable[str] | None
 """Overrides: `{"run.batch": 20}`, or `["run.batch=20"]` as on the command line."""
 
+_Input = tuple[str | None, str | None, list[tuple[str, str]]]
+"""The path of a file, or the text of a dictionary; and overrides."""
+
 
 def run(
     source: Source,
@@ -55,10 +58,10 @@ def run(
 
     `DivergedError` is raised if every run diverged; if some did, there is a `DivergenceWarning`.
     """
-    path, text, problem = _read(source)
+    sets, send = _sets(set), None
+    given, problem = _read(source, sets)
     threads = _workers(threads, problem)
     out = Path(out if out is not None else os.environ.get("LOPA_RUNS_DIR") or "runs")
-    sets, send = _sets(set), None
     if device is not None:
         sets.append(("run.device", dumps(device, "device")))
     if executor is not None:
@@ -66,10 +69,10 @@ def run(
             message = "runs on an executor resume, and `resume` is False"
             raise ConfigError("config/no-meaning", message, "resume", "choose another folder with `out`")
         data = absolute(data)
-        shared = os.path.abspath(_lopa.parts(path, text, sets, out))
+        shared = os.path.abspath(_lopa.parts(given, out))
         send = sender(executor, _run_unit, (shipped(source), sets, shared, threads, data))
     with teller(progress) as tell:
-        folder = _lopa.run(path, text, sets, out, threads, bool(resume), data, send, tell)
+        folder = _lopa.run(given, out, threads, bool(resume), data, send, tell)
     run = Run.load(folder, problem)
     _tell_diverged(run)
     return run
@@ -79,8 +82,8 @@ def _run_unit(
     source: Any, sets: list[tuple[str, str]], folder: str, threads: int, data: str | None, task: str
 ) -> str:
     """Does one run, on a worker."""
-    path, text, _ = _read(source)
-    return _lopa.run_unit(path, text, sets, folder, threads, data, task)
+    given, _ = _read(source, sets)
+    return _lopa.run_unit(given, folder, threads, data, task)
 
 
 def _tell_diverged(run: Run) -> None:
@@ -107,8 +110,8 @@ def _tell_diverged(run: Run) -> None:
 
 def check(source: Source, *, set: Sets = None) -> dict[str, Any]:
     """Checks an experiment; returns it with every default filled in."""
-    path, text, _ = _read(source)
-    checked: dict[str, Any] = json.loads(_lopa.check(path, text, _sets(set)))
+    given, _ = _read(source, _sets(set))
+    checked: dict[str, Any] = json.loads(_lopa.check(given))
     return checked
 
 
@@ -118,10 +121,10 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def _read(source: Source) -> tuple[str | None, str | None, Problem | None]:
-    """The file's path, or the dictionary's text and its problem."""
+def _read(source: Source, sets: list[tuple[str, str]]) -> tuple[_Input, Problem | None]:
+    """The file or dictionary with overrides, and the dictionary's problem."""
     if isinstance(source, str | os.PathLike):
-        return os.fspath(source), None, None
+        return (os.fspath(source), None, sets), None
     if not isinstance(source, Mapping):
         message = f"an experiment is a file or a dictionary, not of type {type(source).__name__}"
         raise ConfigError("config/wrong-type", message, "source")
@@ -131,8 +134,8 @@ def _read(source: Source) -> tuple[str | None, str | None, Problem | None]:
         network = source.get("network")
         if isinstance(network, Mapping) and "nodes" not in network:
             source = {**source, "network": {"nodes": len(problem.nodes), **network}}
-        return None, dumps({**source, "problem": problem.reference()}), problem
-    return None, dumps(dict(source)), None
+        return (None, dumps({**source, "problem": problem.reference()}), sets), problem
+    return (None, dumps(dict(source)), sets), None
 
 
 def _with_arrays(source: Mapping[str, Any]) -> Mapping[str, Any]:

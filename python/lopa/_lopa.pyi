@@ -35,12 +35,13 @@ __all__ = [
 ]
 __version__: str
 
+# The path of an experiment file, or the text of a dictionary; and overrides.
+_Input = tuple[str | PathLike[str] | None, str | None, Sequence[tuple[str, str]]]
+
 def main(args: Sequence[str]) -> int: ...
-def check(path: str | PathLike[str] | None, json: str | None, sets: Sequence[tuple[str, str]]) -> str: ...
+def check(input: _Input) -> str: ...
 def run(
-    path: str | PathLike[str] | None,
-    json: str | None,
-    sets: Sequence[tuple[str, str]],
+    input: _Input,
     out: str | PathLike[str],
     threads: int,
     resume: bool,
@@ -48,47 +49,25 @@ def run(
     send: Callable[[Sequence[tuple[str, str]]], Iterator[tuple[int, str]]] | None,
     tell: Callable[[str, str], None] | None,
 ) -> Path: ...
-def parts(
-    path: str | PathLike[str] | None,
-    json: str | None,
-    sets: Sequence[tuple[str, str]],
-    out: str | PathLike[str],
-) -> Path: ...
+def parts(input: _Input, out: str | PathLike[str]) -> Path: ...
 def tune(
-    path: str | PathLike[str] | None,
-    json: str | None,
-    sets: Sequence[tuple[str, str]],
+    input: _Input,
     journal: str | PathLike[str],
     threads: int,
     data: str | PathLike[str] | None,
     send: Callable[[Sequence[tuple[str, str]]], Iterator[tuple[int, str]]] | None,
     tell: Callable[[str, str], None] | None,
 ) -> str: ...
-def tune_unit(
-    path: str | PathLike[str] | None,
-    json: str | None,
-    sets: Sequence[tuple[str, str]],
-    data: str | PathLike[str] | None,
-    task: str,
-) -> str: ...
-def ranges(
-    path: str | PathLike[str] | None,
-    json: str | None,
-    sets: Sequence[tuple[str, str]],
-    data: str | PathLike[str] | None,
-) -> str: ...
+def tune_unit(input: _Input, data: str | PathLike[str] | None, task: str) -> str: ...
+def ranges(input: _Input, data: str | PathLike[str] | None) -> str: ...
 def trial(
-    path: str | PathLike[str] | None,
-    json: str | None,
-    sets: Sequence[tuple[str, str]],
+    input: _Input,
     data: str | PathLike[str] | None,
     algorithm: str,
     params: Mapping[str, float | str],
 ) -> float | None: ...
 def run_unit(
-    path: str | PathLike[str] | None,
-    json: str | None,
-    sets: Sequence[tuple[str, str]],
+    input: _Input,
     folder: str | PathLike[str],
     threads: int,
     data: str | PathLike[str] | None,

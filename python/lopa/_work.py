@@ -73,17 +73,15 @@ def tune(
         `concurrent.futures.Executor`.
     progress: a function that is called with an event (`trial`, `test`, `moved`) and its values.
     """
-    path, text, problem = _read(source)
+    given, problem = _read(source, _sets(set))
     threads = _workers(threads, problem)
     with ExitStack() as stack:
         if journal is None:
             journal = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "journal.jsonl"
         tell = stack.enter_context(teller(progress if callable(progress) else False))
-        sets, where = _sets(set), absolute(data)
-        send = sender(executor, _tune_unit, (shipped(source), sets, where))
-        found = json.loads(
-            _lopa.tune(path, text, sets, os.fspath(journal), threads, where, send, tell)
-        )
+        where = absolute(data)
+        send = sender(executor, _tune_unit, (shipped(source), given[2], where))
+        found = json.loads(_lopa.tune(given, os.fspath(journal), threads, where, send, tell))
     trials = [Trial(**trial) for trial in found["trials"]]
     best = {trial["algorithm"]: Trial(**trial) for trial in found["best"]}
     if out is not None:
@@ -124,8 +122,8 @@ def ranges(
 ) -> dict[str, dict[str, Any]]:
     """The ranges that `lopa.tune` searches, by algorithm and parameter: `{"low": …, "high": …, "scale": "log"}`, a list
     of values, or the name of the parameter that one is equal to."""
-    path, text, _ = _read(source)
-    found: dict[str, dict[str, Any]] = json.loads(_lopa.ranges(path, text, _sets(set), data))
+    given, _ = _read(source, _sets(set))
+    found: dict[str, dict[str, Any]] = json.loads(_lopa.ranges(given, data))
     return found
 
 
@@ -151,12 +149,12 @@ def trial(
     data: str | os.PathLike[str] | None = None,
 ) -> float | None:
     """The metric of `[tune]` for given values of an algorithm, on the seeds of the search; `None` if a run diverged."""
-    path, text, _ = _read(source)
-    given = {str(key): value if isinstance(value, str) else float(value) for key, value in params.items()}
-    return _lopa.trial(path, text, _sets(set), data, algorithm, given)
+    given, _ = _read(source, _sets(set))
+    values = {str(key): value if isinstance(value, str) else float(value) for key, value in params.items()}
+    return _lopa.trial(given, data, algorithm, values)
 
 
 def _tune_unit(source: Any, sets: list[tuple[str, str]], data: str | None, task: str) -> str:
     """Does a unit of a search, on a worker."""
-    path, text, _ = _read(source)
-    return _lopa.tune_unit(path, text, sets, data, task)
+    given, _ = _read(source, sets)
+    return _lopa.tune_unit(given, data, task)

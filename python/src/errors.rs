@@ -2,8 +2,10 @@
 
 use std::sync::Mutex;
 
-use lopa::error::{Error, Kind};
+use lopa::error::{Error, Kind, Result};
 use pyo3::prelude::*;
+
+use crate::going::detached;
 
 /// Exceptions of users' code that a run ended with, and the errors that stood for them.
 static KEPT: Mutex<Vec<(Error, PyErr)>> = Mutex::new(Vec::new());
@@ -20,6 +22,11 @@ pub fn raise(py: Python, error: Error) -> PyErr {
         Ok(exception) => PyErr::from_value(exception),
         Err(broken) => broken,
     }
+}
+
+/// Works without Python; an error becomes an exception.
+pub fn without<R: Send>(py: Python, work: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
+    detached(py, work).map_err(|error| raise(py, error))
 }
 
 fn made<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {

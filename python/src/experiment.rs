@@ -15,7 +15,7 @@ use lopa_study::tune::TuneSpec;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::errors::raise;
+use crate::errors::without;
 use crate::going::{attached, detached};
 use crate::send::Send;
 use crate::{registries, values};
@@ -23,26 +23,29 @@ use crate::{registries, values};
 /// Time between two checks for signals, and between two reports of progress.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// An experiment file (`path`) or a dictionary (`json`), with overrides.
-pub fn source(
-    path: Option<PathBuf>,
-    json: Option<&str>,
-    sets: Vec<(String, String)>,
-) -> Result<Source> {
-    let mut source = match (path, json) {
-        (Some(path), _) => open(&path).map_err(|error| match error.id {
-            "config/unreadable" => error.hint("name a TOML file, or pass a dictionary"),
-            _ => error,
-        })?,
-        (None, json) => values::source(json.unwrap_or("{}"))?,
-    };
-    for (key, value) in sets {
-        let json: Value = serde_json::from_str(&value).map_err(|error| {
-            Error::config("config/wrong-type", error.to_string()).at(format!("set: {key}"))
-        })?;
-        source.sets.push(format!("{key}={}", values::to_toml(&key, &json)?));
+/// The path of an experiment file, or the text of a dictionary; and overrides.
+#[derive(FromPyObject)]
+pub struct Input(Option<PathBuf>, Option<String>, Vec<(String, String)>);
+
+impl Input {
+    /// The file or the dictionary, with the overrides.
+    pub fn source(self) -> Result<Source> {
+        let Input(path, json, sets) = self;
+        let mut source = match path {
+            Some(path) => open(&path).map_err(|error| match error.id {
+                "config/unreadable" => error.hint("name a TOML file, or pass a dictionary"),
+                _ => error,
+            })?,
+            None => values::source(json.as_deref().unwrap_or("{}"))?,
+        };
+        for (key, value) in sets {
+            let json: Value = serde_json::from_str(&value).map_err(|error| {
+                Error::config("config/wrong-type", error.to_string()).at(format!("set: {key}"))
+            })?;
+            source.sets.push(format!("{key}={}", values::to_toml(&key, &json)?));
+        }
+        Ok(source)
     }
-    Ok(source)
 }
 
 /// Reads and checks a whole file.
@@ -57,17 +60,11 @@ pub fn read(source: &Source) -> Result<Experiment> {
 
 /// The experiment with every default filled in, as JSON.
 #[pyfunction]
-pub fn check(
-    py: Python,
-    path: Option<PathBuf>,
-    json: Option<String>,
-    sets: Vec<(String, String)>,
-) -> PyResult<String> {
-    let done = detached(py, || {
-        let source = source(path, json.as_deref(), sets)?;
+pub fn check(py: Python, input: Input) -> PyResult<String> {
+    without(py, || {
+        let source = input.source()?;
         Ok(json!(read(&source)?.resolved()).to_string())
-    });
-    done.map_err(|error| raise(py, error))
+    })
 }
 
 /// Runs an experiment into a run folder below `out`; returns the folder. `send` does runs elsewhere, unless it is `None`.
@@ -75,9 +72,7 @@ pub fn check(
 #[expect(clippy::too_many_arguments, reason = "the keywords of `lopa.run`")]
 pub fn run(
     py: Python,
-    path: Option<PathBuf>,
-    json: Option<String>,
-    sets: Vec<(String, String)>,
+    input: Input,
     out: PathBuf,
     threads: usize,
     resume: bool,
@@ -89,7 +84,7 @@ pub fn run(
     let send = Send::new(py, &send, &interrupt);
     let mut teller = Teller::new(tell, &interrupt);
     let done = detached(py, || -> Result<PathBuf> {
-        let source = source(path, json.as_deref(), sets)?;
+        let source = input.source()?;
         let experiment = read(&source)?;
         let pool = pool(threads)?;
         let context = Context {
@@ -135,18 +130,11 @@ pub fn run(
 
 /// The folder that workers of an executor share.
 #[pyfunction]
-pub fn parts(
-    py: Python,
-    path: Option<PathBuf>,
-    json: Option<String>,
-    sets: Vec<(String, String)>,
-    out: PathBuf,
-) -> PyResult<PathBuf> {
-    let done = detached(py, || {
-        let experiment = read(&source(path, json.as_deref(), sets)?)?;
+pub fn parts(py: Python, input: Input, out: PathBuf) -> PyResult<PathBuf> {
+    without(py, || {
+        let experiment = read(&input.source()?)?;
         Ok(parts_folder(&out, &experiment))
-    });
-    done.map_err(|error| raise(py, error))
+    })
 }
 
 /// The runs that workers did in a folder that they share.

@@ -9,8 +9,7 @@ use lopa_report::figure::{Content, Figure, Heat, Network, Panel};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::errors::raise;
-use crate::going::detached;
+use crate::errors::without;
 use crate::{registries, values};
 
 /// An entry of a registry with parameters given as JSON.
@@ -38,7 +37,7 @@ pub fn graph(
     seed: u64,
     params: &str,
 ) -> PyResult<String> {
-    let made = detached(py, || -> Result<String> {
+    without(py, || {
         let all = registries();
         if nodes == 0 {
             let message = "`nodes = 0` must be at least 1";
@@ -62,8 +61,7 @@ pub fn graph(
             made["rounds"] = json!(joint);
         }
         Ok(made.to_string())
-    });
-    made.map_err(|error| raise(py, error))
+    })
 }
 
 /// The rows of each node, from the class number of each row, and its group where there are groups.
@@ -77,7 +75,7 @@ pub fn partition(
     seed: u64,
     params: &str,
 ) -> PyResult<String> {
-    let made = detached(py, || -> Result<String> {
+    without(py, || {
         let classes = labels.iter().max().map_or(0, |&largest| largest as usize + 1);
         let values = vec![0.0; labels.len()];
         let mut data = Dataset::new(Features::Dense { cols: 1, values }, labels);
@@ -96,8 +94,7 @@ pub fn partition(
         let about = format!("The classes at {nodes} nodes");
         let svg = picture(about, "samples of each class at each node".into(), heat);
         Ok(json!({ "nodes": partition.nodes, "counts": counts, "svg": svg }).to_string())
-    });
-    made.map_err(|error| raise(py, error))
+    })
 }
 
 /// The order in which built-in problems keep a node's rows: with it, minibatches are theirs.

@@ -15,14 +15,14 @@ use pyo3::types::PyBytes;
 use serde_json::json;
 
 use crate::arrays::{self, Matrix};
-use crate::errors::raise;
+use crate::errors::{raise, without};
 use crate::going::detached;
 use crate::registries;
 
 /// The manifest, the resolved experiment, the results, the measurements and the table of results, as JSON.
 #[pyfunction]
 pub fn read_run(py: Python, path: PathBuf) -> PyResult<String> {
-    let read = detached(py, || -> Result<String> {
+    without(py, || {
         let run = RunReader::open(&path)?;
         let resolved = run.resolved()?;
         let parsed: toml::Table = toml::from_str(&resolved.text).map_err(|error| {
@@ -38,8 +38,7 @@ pub fn read_run(py: Python, path: PathBuf) -> PyResult<String> {
             "table": [head, lines],
         })
         .to_string())
-    });
-    read.map_err(|error| raise(py, error))
+    })
 }
 
 /// The models of a run: metadata as JSON, the number of nodes, then x and theta of all nodes as
@@ -51,15 +50,14 @@ pub fn read_model<'py>(
     algorithm: &str,
     seed: u64,
 ) -> PyResult<(String, usize, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-    let read = detached(py, || -> Result<_> {
+    let (about, nodes, x, theta) = without(py, || {
         let model = RunReader::open(&path)?.model(algorithm, seed)?;
         let bytes = |rows: &[Vec<f64>]| -> Vec<u8> {
             rows.iter().flatten().flat_map(|value| value.to_ne_bytes()).collect()
         };
         let (x, theta) = (bytes(&model.x), bytes(&model.theta));
         Ok((json!(model.about).to_string(), model.x.len(), x, theta))
-    });
-    let (about, nodes, x, theta) = read.map_err(|error| raise(py, error))?;
+    })?;
     Ok((about, nodes, PyBytes::new(py, &x), PyBytes::new(py, &theta)))
 }
 
@@ -67,14 +65,13 @@ pub fn read_model<'py>(
 /// are classes or numbers, and of its nodes.
 #[pyfunction]
 pub fn model_about(py: Python, path: PathBuf) -> PyResult<(usize, Vec<String>, Vec<String>)> {
-    let read = detached(py, || -> Result<_> {
+    without(py, || {
         let model = Model::load(&path)?;
         let predicts = model.predictor(0, &registries().problems).is_ok();
         let nodes = (0..model.x.len()).map(|node| model.name(node)).collect();
         let (features, predictions) = (model.about.features, model.about.predictions());
         Ok((if predicts { features } else { 0 }, predictions, nodes))
-    });
-    read.map_err(|error| raise(py, error))
+    })
 }
 
 /// The probability of each class, or each number, for each row of raw features, by the model of a node in
@@ -110,7 +107,7 @@ pub fn report(
     out: PathBuf,
     title: Option<String>,
 ) -> PyResult<()> {
-    let written = detached(py, || -> Result<()> {
+    without(py, || {
         let runs = paths.iter().map(|path| Saved::read(path)).collect::<Result<Vec<_>>>()?;
         let title = title.unwrap_or_else(|| match &runs[..] {
             [run] => format!("{}: results", run.title()),
@@ -120,14 +117,13 @@ pub fn report(
         let report =
             Report { title, runs, claims: claims.unwrap_or_default(), view: View::default() };
         output::write(&out, report.html().as_bytes(), "the report", "name another file")
-    });
-    written.map_err(|error| raise(py, error))
+    })
 }
 
 /// The curves and the networks of a run as SVG; empty where there is nothing to draw.
 #[pyfunction]
 pub fn pictures(py: Python, path: PathBuf) -> PyResult<(String, String)> {
-    let drawn = detached(py, || -> Result<_> {
+    without(py, || {
         let saved = Saved::read(&path)?;
         if saved.rows.is_empty() {
             return Ok(Default::default());
@@ -136,6 +132,5 @@ pub fn pictures(py: Python, path: PathBuf) -> PyResult<(String, String)> {
         let drawn = networks(&saved).map(|figure| figure.inline());
         let all = curves(&saved, &styles, &View::default()).inline();
         Ok((all, drawn.unwrap_or_default()))
-    });
-    drawn.map_err(|error| raise(py, error))
+    })
 }

@@ -14,8 +14,8 @@ use lopa_study::tune::{self as search, Note, Trial, Trials, Tried, Tuned};
 use pyo3::prelude::*;
 use serde_json::json;
 
-use crate::errors::raise;
-use crate::experiment::{pool, read, source};
+use crate::errors::without;
+use crate::experiment::{Input, pool, read};
 use crate::going::{attached, detached};
 use crate::send::Send;
 use crate::{registries, values};
@@ -33,12 +33,9 @@ fn context<'a>(
 /// Searches step sizes; returns the outcome as JSON. `send` does trials elsewhere, unless it is `None`; `tell` receives
 /// the trials and tests that end.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "the keywords of `lopa.tune`")]
 pub fn tune(
     py: Python,
-    path: Option<PathBuf>,
-    json: Option<String>,
-    sets: Vec<(String, String)>,
+    input: Input,
     journal: PathBuf,
     threads: usize,
     data: Option<PathBuf>,
@@ -60,7 +57,7 @@ pub fn tune(
         }
     };
     let done = detached(py, || -> Result<String> {
-        let source = source(path, json.as_deref(), sets)?;
+        let source = input.source()?;
         read(&source)?;
         let pool = pool(threads)?;
         let context = context(pool.as_ref(), data.as_deref(), &interrupt);
@@ -92,38 +89,28 @@ pub fn tune(
 #[pyfunction]
 pub fn tune_unit(
     py: Python,
-    path: Option<PathBuf>,
-    json: Option<String>,
-    sets: Vec<(String, String)>,
+    input: Input,
     data: Option<PathBuf>,
     task: String,
 ) -> PyResult<String> {
     let never = AtomicBool::new(false);
-    let done = detached(py, || {
-        let source = source(path, json.as_deref(), sets)?;
+    without(py, || {
+        let source = input.source()?;
         let context = context(None, data.as_deref(), &never);
         search::work(&source, &registries(), &task, &context)
-    });
-    done.map_err(|error| raise(py, error))
+    })
 }
 
 /// The ranges that a search draws from, by algorithm and parameter, as JSON.
 #[pyfunction]
-pub fn ranges(
-    py: Python,
-    path: Option<PathBuf>,
-    json: Option<String>,
-    sets: Vec<(String, String)>,
-    data: Option<PathBuf>,
-) -> PyResult<String> {
+pub fn ranges(py: Python, input: Input, data: Option<PathBuf>) -> PyResult<String> {
     let never = AtomicBool::new(false);
-    let done = detached(py, || {
-        let source = source(path, json.as_deref(), sets)?;
+    without(py, || {
+        let source = input.source()?;
         let context = context(None, data.as_deref(), &never);
         let ranges = search::ranges(&source, &registries(), &context)?;
         Ok(json!(ranges).to_string())
-    });
-    done.map_err(|error| raise(py, error))
+    })
 }
 
 /// A value of a parameter.
@@ -146,39 +133,33 @@ impl Given {
 #[pyfunction]
 pub fn trial(
     py: Python,
-    path: Option<PathBuf>,
-    json: Option<String>,
-    sets: Vec<(String, String)>,
+    input: Input,
     data: Option<PathBuf>,
     algorithm: String,
     params: std::collections::BTreeMap<String, Given>,
 ) -> PyResult<Option<f64>> {
     let never = AtomicBool::new(false);
-    let done = detached(py, || {
-        let source = source(path, json.as_deref(), sets)?;
+    without(py, || {
+        let source = input.source()?;
         let context = context(None, data.as_deref(), &never);
         let params = params.into_iter().map(|(key, given)| (key, given.tried())).collect();
         search::measure(&source, &registries(), (&algorithm, params), &context)
-    });
-    done.map_err(|error| raise(py, error))
+    })
 }
 
 /// Does one run of an experiment in the folder that all workers share; returns its result.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "the keywords of `lopa.run`")]
 pub fn run_unit(
     py: Python,
-    path: Option<PathBuf>,
-    json: Option<String>,
-    sets: Vec<(String, String)>,
+    input: Input,
     folder: PathBuf,
     threads: usize,
     data: Option<PathBuf>,
     task: String,
 ) -> PyResult<String> {
     let never = AtomicBool::new(false);
-    let done = detached(py, || {
-        let experiment = read(&source(path, json.as_deref(), sets)?)?;
+    without(py, || {
+        let experiment = read(&input.source()?)?;
         let pool = pool(threads)?;
         let context = context(pool.as_ref(), data.as_deref(), &never);
         let data = experiment.load_data(&context)?;
@@ -187,8 +168,7 @@ pub fn run_unit(
             Ok(whole.then_some(folder))
         };
         run_of(&[&experiment], &task, &folder, &mut one)
-    });
-    done.map_err(|error| raise(py, error))
+    })
 }
 
 /// Compares the runs in a run folder; returns the comparison as JSON.
@@ -199,7 +179,7 @@ pub fn compare(
     measure: Option<String>,
     target: Option<f64>,
 ) -> PyResult<String> {
-    let done = detached(py, || -> Result<String> {
+    without(py, || {
         let reader = RunReader::open(&folder)?;
         let mut inert = registries();
         inert.problems.run_no_code();
@@ -208,6 +188,5 @@ pub fn compare(
         let question = Question::of(&experiment, &reader, &traces, measure.as_deref())?;
         Ok(json!(lopa_study::compare::compare(&traces, &Question { target, ..question }))
             .to_string())
-    });
-    done.map_err(|error| raise(py, error))
+    })
 }

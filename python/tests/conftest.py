@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import importlib
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,11 @@ import pytest
 
 # Small problems: on a busy machine, threads wait for each other most of the time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Processes that tests start take from here what another has compiled.
+COMPILED = tempfile.TemporaryDirectory()
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", COMPILED.name)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
 @pytest.fixture(autouse=True)

@@ -42,33 +42,16 @@ pub struct Feature {
     install_python: &'static [&'static str],
 }
 
-pub const FETCH: Feature = Feature {
-    commands: "lopa data fetch",
-    built_in: cfg!(feature = "fetch"),
-    install: FULL,
-    install_python: FULL_PYTHON,
-};
+/// A part of `full`.
+const fn of_full(commands: &'static str, built_in: bool) -> Feature {
+    Feature { commands, built_in, install: FULL, install_python: FULL_PYTHON }
+}
 
-pub const PEERS: Feature = Feature {
-    commands: "lopa invite, join, key, roster, node, status",
-    built_in: cfg!(feature = "peers"),
-    install: FULL,
-    install_python: FULL_PYTHON,
-};
-
-pub const PAPER: Feature = Feature {
-    commands: "lopa theory, reproduce",
-    built_in: cfg!(feature = "paper"),
-    install: FULL,
-    install_python: FULL_PYTHON,
-};
-
-pub const PNG: Feature = Feature {
-    commands: "lopa report --figure-format png",
-    built_in: cfg!(feature = "png"),
-    install: FULL,
-    install_python: FULL_PYTHON,
-};
+pub const FETCH: Feature = of_full("lopa data fetch", cfg!(feature = "fetch"));
+pub const PEERS: Feature =
+    of_full("lopa invite, join, key, roster, node, status", cfg!(feature = "peers"));
+pub const PAPER: Feature = of_full("lopa theory, reproduce", cfg!(feature = "paper"));
+pub const PNG: Feature = of_full("lopa report --figure-format png", cfg!(feature = "png"));
 
 pub const MPI: Feature = Feature {
     commands: "lopa run --engine mpi",

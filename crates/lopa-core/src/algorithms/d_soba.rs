@@ -21,7 +21,7 @@
 //! found (`parts/steps.rs`), before the iteration that uses them.
 
 use super::parts::estimator::average;
-use super::parts::steps::loopless_params;
+use super::parts::loopless::loopless_params;
 use super::prelude::*;
 use super::update_rule::{
     Evaluation, ListedRule, Stage, UpdateRule, UsualRule, XUpdate, mixed, own, sum,
@@ -36,9 +36,6 @@ loopless_params! {
         order: Order = Order::Second;
         /// δ of the differences, for `order = "first"`.
         delta: f64 = 1e-3, positive;
-        /// How the terms of d, h and s are estimated from minibatches; by default `plain`.
-        #[serde(skip_serializing_if = "Estimate::is_plain")]
-        estimate: Estimate = Estimate::Plain;
     }
 }
 
@@ -64,13 +61,8 @@ pub const FACTS: Facts = Facts {
 
 struct DSoba<T> {
     params: DSobaParams,
-    scope: Scope,
-    steps: Steps<T>,
-    x: Vector<T>,
-    theta: Vector<T>,
-    v: Vector<T>,
-    r: Vec<T>,                // moving average of s
-    now: DirectionBuffers<T>, // d, h, s at (x, θ, v)
+    point: Loopless<T>,
+    r: Vec<T>, // moving average of s
 }
 
 impl Method for DSobaParams {
@@ -88,17 +80,14 @@ impl Method for DSobaParams {
         cost.probing(self.given().measures())
     }
 
-    fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let params = self.clone();
         if params.order == Order::First {
             start.oracle.take_differences(params.delta)?;
         }
-        let now = start.estimated(TWO, params.estimate)?;
-        let Start { x, theta, v, scope, oracle, .. } = start;
-        let r = vec![T::zero(); x.len()];
-        let (at, directions) = (At { x: &x, theta: &theta }, [&now.d[..], &now.h]);
-        let steps = Steps::start(params.given(), scope, at, (&v, XI1), directions, oracle);
-        let mut node = DSoba { params, scope, steps, x, theta, v, r, now };
+        let point = Loopless::start(start, TWO, params.given(), params.estimate)?;
+        let r = vec![T::zero(); point.x.len()];
+        let mut node = DSoba { params, point, r };
         node.find_steps(0);
         Ok(Box::new(node))
     }
@@ -107,60 +96,55 @@ impl Method for DSobaParams {
 impl<T: Real> DSoba<T> {
     /// α, β and λ of iteration `k`, which comes next.
     fn find_steps(&mut self, k: u64) {
-        let DSoba { steps, r, now, .. } = self;
+        let Loopless { steps, now, .. } = &mut self.point;
         steps.beta(k, &now.d);
         steps.lambda(k, &now.h);
-        steps.outer(k, r, T::one());
+        steps.outer(k, &self.r, T::one());
     }
 }
 
 impl<T: Real> Algorithm<T> for DSoba<T> {
     fn share(&self, round: Round, out: &mut Outbox<T>) {
-        let [alpha, beta, lambda] = self.steps.at(round.k);
-        let DirectionBuffers { d, h, .. } = &self.now;
-        self.steps.share(out);
-        out.formed("x", [&self.x, &self.r], |[x, r]| x - alpha * r);
-        if self.scope == Scope::Global {
-            out.formed("theta", [&self.theta, d], |[theta, d]| theta - beta * d);
-            out.formed("v", [&self.v, h], |[v, h]| v - lambda * h);
+        let Loopless { scope, x, theta, v, now, steps } = &self.point;
+        let [alpha, beta, lambda] = steps.at(round.k);
+        steps.share(out);
+        out.formed("x", [x, &self.r], |[x, r]| x - alpha * r);
+        if *scope == Scope::Global {
+            out.formed("theta", [theta, &now.d], |[theta, d]| theta - beta * d);
+            out.formed("v", [v, &now.h], |[v, h]| v - lambda * h);
         }
     }
 
     fn step(&mut self, _: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let k = oracle.k();
-        self.steps.mix(&mut mixed);
-        match self.scope {
+        let Loopless { scope, x, theta, v, now, steps } = &mut self.point;
+        steps.mix(&mut mixed);
+        match scope {
             Scope::Personal => {
-                let [_, beta, lambda] = self.steps.at(k);
+                let [_, beta, lambda] = steps.at(k);
                 let [wx] = mixed.vectors();
-                self.x.copy_from_slice(wx); // (9)
-                axpy(-beta, &self.now.d, &mut self.theta);
-                axpy(-lambda, &self.now.h, &mut self.v);
+                x.copy_from_slice(wx); // (9)
+                axpy(-beta, &now.d, theta);
+                axpy(-lambda, &now.h, v);
             }
             Scope::Global => {
                 let [wx, w_theta, wv] = mixed.vectors();
-                self.x.copy_from_slice(wx); // (9)
-                self.theta.copy_from_slice(w_theta); // (10)
-                self.v.copy_from_slice(wv); // (11)
+                x.copy_from_slice(wx); // (9)
+                theta.copy_from_slice(w_theta); // (10)
+                v.copy_from_slice(wv); // (11)
             }
         }
-        average(&mut self.r, &self.now.s, T::of(self.params.gamma.at(k))); // (12)
-        self.steps.leave([&self.now.d, &self.now.h]);
+        average(&mut self.r, &now.s, T::of(self.params.gamma.at(k))); // (12)
+        steps.leave(now.inner());
     }
 
     fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
-        let DSoba { x, theta, v, now, steps, .. } = self;
-        Some(now.at(At { x, theta }, v).noting(steps.hess()))
+        Some(self.point.asks())
     }
 
     fn finish(&mut self, _: usize, oracle: &mut Oracle<T>) {
-        let DSoba { x, theta, v, now: DirectionBuffers { d, h, .. }, steps, .. } = self;
-        steps.look(At { x, theta }, (v, XI1), [d, h], oracle);
+        self.point.look(oracle);
         self.find_steps(oracle.k() + 1);
-    }
-
-    fn mean_theta(&self) -> Option<&[T]> {
-        self.steps.mean()
     }
 
     fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {
@@ -168,21 +152,18 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
     }
 
     fn at(&self) -> At<'_, T> {
-        At { x: &self.x, theta: &self.theta }
+        self.point.at()
     }
 
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
-        let DSobaParams { alpha, beta, lambda, gamma, order, estimate, .. } = self.params;
-        estimate.on_device()?;
-        if order == Order::First {
+        let usual = self.point.rule(XUpdate::Combined, [self.params.gamma, 1.0.into()])?;
+        if self.params.order == Order::First {
             return Err("devices take no differences: `order = \"second\"` only");
         }
-        let (x, tau, draws) = (XUpdate::Combined, 1.0.into(), TWO);
-        let finder = self.steps.finder();
-        let usual = UsualRule { x, alpha, beta, lambda, finder, gamma, tau, draws };
-        if self.scope == Scope::Personal {
+        if self.point.scope == Scope::Personal {
             return Ok(UpdateRule::Usual(Box::new(usual)));
         }
+        let UsualRule { alpha, beta, lambda, draws, .. } = usual;
         let [_, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
         let formed = |to, w, q, step: Schedule| sum(to, [own(w), own(q).by(move |k| -step.at(k))]);
         let [sent, combined] = usual.of_x(); // (9), (12)
@@ -206,7 +187,7 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
         Ok(UpdateRule::Listed(ListedRule { stages, joined: vec![], draws }))
     }
 
-    variables! { DSoba { x, theta, v, r, now, steps, .. } =>
+    variables! { DSoba { point: Loopless { x, theta, v, now, steps, .. }, r, .. } =>
         "theta": theta, "d": now.d, "v": v, "h": now.h, "s": now.s, "r": r, "x": x,
         "rule": steps.rule, "mean_theta": steps.mean, "table": now.saga.values,
     }

@@ -80,8 +80,9 @@ pub(super) fn single_steps<T: Real>(
     oracle: &mut Oracle<T>,
 ) -> (Steps<T>, Curve<T>) {
     let mut steps = Steps::new(params.given(), Scope::Global, at, [trained, 0], oracle);
-    let mut curve = Curve::new(if steps.finds_inner() { at } else { At { x: &[], theta: &[] } });
-    if steps.finds_inner() {
+    let mut curve =
+        Curve::new(if steps.given().finds_inner() { at } else { At { x: &[], theta: &[] } });
+    if steps.given().finds_inner() {
         let mut first = vec![T::zero(); trained];
         gradient(at, XI1, &mut first, oracle);
         let product = &mut |draw, w: &[T], out: &mut [T]| curve.product(at, draw, w, out, oracle);
@@ -185,10 +186,6 @@ impl<T: Real> Algorithm<T> for Dgd<T> {
             update(x, [wx, grad_x], |_, [wx, grad]| wx - alpha * grad);
         }
         update(theta, [w_theta, grad_theta], |_, [wt, grad]| wt - alpha * grad);
-    }
-
-    fn mean_theta(&self) -> Option<&[T]> {
-        self.steps.mean()
     }
 
     fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {

@@ -18,9 +18,9 @@
 //! the global scope. Steps that are not given are found: `parts/steps.rs`.
 
 mod global;
-use super::parts::steps::loopless_params;
+use super::parts::loopless::loopless_params;
 use super::prelude::*;
-use super::update_rule::{UpdateRule, UsualRule, XUpdate};
+use super::update_rule::{UpdateRule, XUpdate};
 use global::Agreed;
 
 loopless_params! {
@@ -35,9 +35,6 @@ loopless_params! {
         /// Global scope: whether θ and v are mixed with (W + I)/2; by default where `steps` finds the
         /// step sizes of tracked θ and v, which need it.
         lazy: Option<bool> = None;
-        /// How the terms of d, h and s are estimated from minibatches; by default `plain`.
-        #[serde(skip_serializing_if = "Estimate::is_plain")]
-        estimate: Estimate = Estimate::Plain;
     }
 }
 
@@ -62,31 +59,31 @@ pub enum Scheme {
     Alone,
 }
 
-/// What alpha drives.
-const OF_X: &[&str] = &["x", "y", "z", "s"];
+/// Metadata of LoPA-GT.
+pub const TRACKING: Facts = Facts {
+    source: "Niu et al., JMLR 26(76), 2025 [V]; global scope ours [D]",
+    complexity: "ε⁻²",
+    needs_lazy: true,
+    steps: &[
+        ("beta", &["theta", "d", "y_theta"]),
+        ("lambda", &["v", "h", "y_v"]),
+        ("alpha", &["x", "y", "z", "s"]),
+    ],
+    finds_steps: true,
+    ..Facts::LOOPLESS
+};
 
-/// Metadata of LoPA.
-pub fn facts(scheme: Scheme) -> Facts {
-    let alone = scheme == Scheme::Alone;
-    let published = "Niu et al., JMLR 26(76), 2025 [V]; global scope ours [D]";
-    Facts {
-        source: if alone { "ours, a baseline" } else { published },
-        scopes: if alone { &[Scope::Personal] } else { Scope::BOTH },
-        complexity: if alone { "–" } else { "ε⁻²" },
-        assumes: if scheme == Scheme::LocalGradient { "bounded dissimilarity" } else { "none" },
-        needs_lazy: scheme == Scheme::GradientTracking,
-        steps: match alone {
-            true => &[("beta", &["theta", "d"]), ("lambda", &["v", "h"]), ("alpha", OF_X)],
-            false => &[
-                ("beta", &["theta", "d", "y_theta"]),
-                ("lambda", &["v", "h", "y_v"]),
-                ("alpha", OF_X),
-            ],
-        },
-        finds_steps: true,
-        ..Facts::LOOPLESS
-    }
-}
+/// Metadata of LoPA-LG.
+pub const LOCAL: Facts = Facts { assumes: "bounded dissimilarity", needs_lazy: false, ..TRACKING };
+
+/// Metadata of LoPA's updates alone.
+pub const ALONE: Facts = Facts {
+    source: "ours, a baseline",
+    scopes: &[Scope::Personal],
+    steps: &[("beta", &["theta", "d"]), ("lambda", &["v", "h"]), ("alpha", &["x", "y", "z", "s"])],
+    finds_steps: true,
+    ..Facts::LOOPLESS
+};
 
 /// LoPA with its parameters.
 pub struct Lopa {
@@ -101,146 +98,103 @@ impl Method for Lopa {
         Cost::loopless().probing(self.params.given().measures())
     }
 
-    fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
-        let now = start.estimated(FIVE, self.params.estimate)?; // (6) – (8)
-        let Start { x, theta, v, scope, oracle, .. } = start;
-        let z = match self.params.start {
-            StartZ::Estimate => now.s.to_vec(),
-            StartZ::Zero => vec![T::zero(); x.len()],
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let (scheme, params) = (self.scheme, self.params.clone());
+        let point = Loopless::start(start, FIVE, params.given(), params.estimate)?; // (6) – (8)
+        let z = match params.start {
+            StartZ::Estimate => point.now.s.to_vec(),
+            StartZ::Zero => vec![T::zero(); point.x.len()],
         };
-        let (y, scheme, params) = (z.clone(), self.scheme, self.params.clone());
-        let (at, directions) = (At { x: &x, theta: &theta }, [&now.d[..], &now.h]);
-        let steps = Steps::start(params.given(), scope, at, (&v, XI2), directions, oracle);
-        let tracks = scheme == Scheme::GradientTracking;
-        let lazy = params.lazy.unwrap_or(tracks && steps.finds_inner());
-        let [of_theta, of_v] = [&now.d, &now.h].map(|q| Agreed::new(scope, lazy, q));
-        Ok(Box::new(LopaNode {
-            scheme,
-            params,
-            scope,
-            steps,
-            x,
-            theta,
-            v,
-            now,
-            z,
-            y,
-            of_theta,
-            of_v,
-        }))
+        let agreed = Agreed::both(&point, scheme, &params);
+        Ok(Box::new(LopaNode { scheme, params, point, y: z.clone(), z, agreed }))
     }
 }
 
 struct LopaNode<T> {
     scheme: Scheme,
     params: LopaParams,
-    scope: Scope,
-    steps: Steps<T>,
-    x: Vector<T>,
-    theta: Vector<T>,
-    v: Vector<T>,             // tracks [∇²_θθ g]⁻¹ ∇_θ f
-    now: DirectionBuffers<T>, // d of θ, h of v, and s, the estimate of ∇Φ_i
-    z: Vec<T>,                // moving average of s
-    y: Vec<T>,                // direction of x
-    of_theta: Agreed<T>,      // global scope
-    of_v: Agreed<T>,          // global scope
-}
-
-impl<T: Real> LopaNode<T> {
-    /// (9) to (12)
-    fn step_x(&mut self, k: u64, mixed: &mut Mixed<T>) {
-        let LopaNode { scheme, params, steps, x, z, y, now: DirectionBuffers { s, .. }, .. } = self;
-        let [gamma, tau] = [params.gamma, params.tau].map(|weight| T::of(weight.at(k)));
-        let alpha = steps.outer(k, y, tau);
-        let average = |s, z| s + (T::one() - gamma) * (z - s);
-        let relaxed = |x, wx, y| (T::one() - tau) * x + tau * (wx - alpha * y);
-        match scheme {
-            Scheme::GradientTracking => {
-                mixed.each_piece([x, y], [z], [s], |[wx, wy], [x, y], [z], [s]| {
-                    update(x, [wx, y], |x, [wx, y]| relaxed(x, wx, y)); // (10)
-                    update(y, [wy, s, z], |_, [wy, s, z]| wy + average(s, z) - z); // (12)
-                    update(z, [s], |z, [s]| average(s, z)); // (9)
-                });
-            }
-            Scheme::LocalGradient => {
-                mixed.each_piece([x], [z, y], [s], |[wx], [x], [z, y], [s]| {
-                    update(x, [wx, y], |x, [wx, y]| relaxed(x, wx, y)); // (10)
-                    update(z, [s], |z, [s]| average(s, z)); // (9)
-                    y.copy_from_slice(z); // (11)
-                });
-            }
-            Scheme::Alone => {
-                mixed.each_piece([], [x, z, y], [s], |[], [], [x, z, y], [s]| {
-                    update(x, [y], |x, [y]| x - tau * alpha * y); // (10) with W = I
-                    update(z, [s], |z, [s]| average(s, z)); // (9)
-                    y.copy_from_slice(z); // (11)
-                });
-            }
-        }
-    }
+    point: Loopless<T>, // x, θ, v, with d of θ, h of v, and s, the estimate of ∇Φ_i
+    z: Vec<T>,          // moving average of s
+    y: Vec<T>,          // direction of x
+    agreed: [Agreed<T>; 2], // global scope: of θ and of v
 }
 
 impl<T: Real> Algorithm<T> for LopaNode<T> {
     fn share(&self, _: Round, out: &mut Outbox<T>) {
-        let tracks = self.scheme == Scheme::GradientTracking;
-        let global = self.scope == Scope::Global;
-        if self.scheme != Scheme::Alone {
-            self.steps.share(out);
+        let LopaNode { scheme, point, y, agreed: [of_theta, of_v], .. } = self;
+        if *scheme != Scheme::Alone {
+            point.steps.share(out);
         }
-        out.vector_if(self.scheme != Scheme::Alone, "x", &self.x);
-        out.vector_if(tracks, "y", &self.y);
-        out.vector_if(global, "theta", &self.theta);
-        out.vector_if(tracks, "y_theta", &self.of_theta.y);
-        out.vector_if(global, "v", &self.v);
-        out.vector_if(tracks, "y_v", &self.of_v.y);
+        out.vector_if(*scheme != Scheme::Alone, "x", &point.x);
+        out.vector_if(*scheme == Scheme::GradientTracking, "y", y);
+        of_theta.share(["theta", "y_theta"], &point.theta, out);
+        of_v.share(["v", "y_v"], &point.v, out);
     }
 
     fn step(&mut self, _: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let (k, tracks) = (oracle.k(), self.scheme == Scheme::GradientTracking);
-        if self.scheme != Scheme::Alone {
-            self.steps.mix(&mut mixed);
+        let LopaNode { scheme, params, point, z, y, agreed: [of_theta, of_v] } = self;
+        let Loopless { scope, x, theta, v, now: DirectionBuffers { d, h, s, .. }, steps } = point;
+        if *scheme != Scheme::Alone {
+            steps.mix(&mut mixed);
         }
-        let (beta, lambda) = (self.steps.beta(k, &self.now.d), self.steps.lambda(k, &self.now.h));
-        self.step_x(k, &mut mixed);
-        let LopaNode { theta, v, now: DirectionBuffers { d, h, .. }, of_theta, of_v, .. } = self;
-        match self.scope {
+        let k = oracle.k();
+        let [gamma, tau] = [params.gamma, params.tau].map(|weight| T::of(weight.at(k)));
+        let [beta, lambda, alpha] = [steps.beta(k, d), steps.lambda(k, h), steps.outer(k, y, tau)];
+        let average = |z: T, [s]: [T; 1]| s + (T::one() - gamma) * (z - s);
+        let relaxed = |x: T, [wx, y]: [T; 2]| (T::one() - tau) * x + tau * (wx - alpha * y);
+        match scheme {
+            Scheme::GradientTracking => {
+                mixed.each_piece([x, y], [z], [s], |[wx, wy], [x, y], [z], [s]| {
+                    update(x, [wx, y], relaxed); // (10)
+                    update(y, [wy, s, z], |_, [wy, s, z]| wy + average(z, [s]) - z); // (12)
+                    update(z, [s], average); // (9)
+                });
+            }
+            Scheme::LocalGradient => {
+                mixed.each_piece([x], [z, y], [s], |[wx], [x], [z, y], [s]| {
+                    update(x, [wx, y], relaxed); // (10)
+                    update(z, [s], average); // (9)
+                    y.copy_from_slice(z); // (11)
+                });
+            }
+            Scheme::Alone => mixed.each_piece([], [x, z, y], [s], |[], [], [x, z, y], [s]| {
+                update(x, [y], |x, [y]| x - tau * alpha * y); // (10) with W = I
+                update(z, [s], average); // (9)
+                y.copy_from_slice(z); // (11)
+            }),
+        }
+        match scope {
             Scope::Personal => {
                 update(theta, [d], |theta, [d]| theta - beta * d); // (4)
                 update(v, [h], |v, [h]| v - lambda * h); // (5)
             }
             Scope::Global => {
-                of_theta.step(tracks, &mut mixed, theta, d, beta); // (4')
-                of_v.step(tracks, &mut mixed, v, h, lambda); // (5')
+                of_theta.step(&mut mixed, theta, d, beta); // (4')
+                of_v.step(&mut mixed, v, h, lambda); // (5')
             }
         }
-        self.steps.leave([&self.now.d, &self.now.h]);
+        steps.leave([d, h]);
     }
 
     fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
-        let LopaNode { x, theta, v, now, steps, .. } = self;
-        Some(now.at(At { x, theta }, v).noting(steps.hess())) // (6) – (8)
+        Some(self.point.asks()) // (6) – (8)
     }
 
     fn finish(&mut self, _: usize, oracle: &mut Oracle<T>) {
-        let LopaNode { x, theta, v, now: DirectionBuffers { d, h, .. }, steps, .. } = self;
-        let tracks = self.scheme == Scheme::GradientTracking;
-        self.of_theta.finish(tracks, d);
-        self.of_v.finish(tracks, h);
-        steps.look(At { x, theta }, (v, XI2), [d, h], oracle);
-    }
-
-    fn mean_theta(&self) -> Option<&[T]> {
-        self.steps.mean()
+        let LopaNode { point, agreed: [of_theta, of_v], .. } = self;
+        of_theta.finish(&point.now.d);
+        of_v.finish(&point.now.h);
+        point.look(oracle);
     }
 
     fn at(&self) -> At<'_, T> {
-        At { x: &self.x, theta: &self.theta }
+        self.point.at()
     }
 
-    variables! { LopaNode { x, theta, v, now, z, y, of_theta, of_v, steps, .. } =>
-        "theta": theta, "d": now.d, "y_theta": of_theta.y, "v": v, "h": now.h, "y_v": of_v.y,
-        "s": now.s, "z": z, "y": y, "x": x, "rule": steps.rule, "mean_theta": steps.mean,
-        "table": now.saga.values,
+    variables! { LopaNode { point, z, y, agreed: [of_theta, of_v], .. } =>
+        "theta": point.theta, "d": point.now.d, "y_theta": of_theta.y, "v": point.v, "h": point.now.h,
+        "y_v": of_v.y, "s": point.now.s, "z": z, "y": y, "x": point.x, "rule": point.steps.rule,
+        "mean_theta": point.steps.mean, "table": point.now.saga.values,
     }
 
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
@@ -249,13 +203,10 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
             Scheme::LocalGradient => XUpdate::Local,
             Scheme::Alone => XUpdate::Alone,
         };
-        let LopaParams { alpha, beta, lambda, gamma, tau, estimate, .. } = self.params;
-        estimate.on_device()?;
-        let finder = self.steps.finder();
-        let usual = UsualRule { x, alpha, beta, lambda, finder, gamma, tau, draws: FIVE };
-        Ok(match self.scope {
+        let usual = self.point.rule(x, [self.params.gamma, self.params.tau])?;
+        Ok(match self.point.scope {
             Scope::Personal => UpdateRule::Usual(Box::new(usual)),
-            Scope::Global => UpdateRule::Listed(global::rule(usual, self.of_theta.lazy)?),
+            Scope::Global => UpdateRule::Listed(global::rule(usual, self.agreed[0].lazy)?),
         })
     }
 

@@ -100,10 +100,10 @@ pub trait Algorithm<T: Real>: Send {
     /// The node's current (x_i, θ_i).
     fn at(&self) -> At<'_, T>;
 
-    /// The running mean of θ_i, if the node keeps one: it is reported in place of θ_i, and no step
-    /// depends on it.
+    /// The running mean of θ_i, if the node has a variable of this name: it is reported in place of θ_i,
+    /// and no step depends on it.
     fn mean_theta(&self) -> Option<&[T]> {
-        None
+        self.variables().into_iter().find(|(name, _)| *name == "mean_theta").map(|(_, mean)| mean)
     }
 
     /// Every variable under its name in the paper: everything that one iteration passes to the
@@ -324,6 +324,15 @@ pub fn algorithm_entry<P: Params + Default, M: Method>(
     entry
 }
 
+/// The same for a method that is the struct of its parameters.
+fn own<M: Method + Params + Default>(
+    name: &str,
+    about: &str,
+    facts: Facts,
+) -> Entry<AnyMethod, Facts> {
+    algorithm_entry(name, about, facts, |method: M| method)
+}
+
 /// The warning of methods that mix θ but not Hessians.
 const LOCAL_HESSIANS: &str = "each node inverts its own Hessian, so that where the g_i differ, the \
     mean of the nodes' estimates is not the gradient of the global problem, and it stops short of \
@@ -338,44 +347,39 @@ pub fn algorithms() -> Registry<AnyMethod, Facts> {
         algorithm_entry(
             "lopa-gt",
             "LoPA with gradient tracking: exact under heterogeneity",
-            lopa::facts(Scheme::GradientTracking),
+            lopa::TRACKING,
             |params| Lopa { scheme: Scheme::GradientTracking, params },
         ),
         algorithm_entry(
             "lopa-lg",
             "LoPA with local gradients: half the bytes, a bias of order α",
-            lopa::facts(Scheme::LocalGradient),
+            lopa::LOCAL,
             |params| Lopa { scheme: Scheme::LocalGradient, params },
         ),
-        algorithm_entry(
+        own::<spdb::SpdbParams>(
             "spdb",
             "primal-dual or tracking, Hessian inverse by a loop",
             spdb::FACTS,
-            |params: spdb::SpdbParams| params,
         ),
-        algorithm_entry(
+        own::<slam::SlamParams>(
             "slam",
             "primal-dual on both levels, local Hessian inverse",
             slam::FACTS,
-            |params: slam::SlamParams| params,
         ),
-        algorithm_entry(
+        own::<ma_dsbo::MaDsboParams>(
             "ma-dsbo",
             "moving average, inner and Hessian-inverse loops",
             ma_dsbo::FACTS,
-            |params: ma_dsbo::MaDsboParams| params,
         ),
-        algorithm_entry(
+        own::<gossip::GossipParams>(
             "gossip-dsbo",
             "averages of whole Jacobians and Hessians, p ≤ 500",
             gossip::FACTS,
-            |params: gossip::GossipParams| params,
         ),
-        algorithm_entry(
+        own::<gossip_mf::GossipMfParams>(
             "gossip-dsbo-mf",
             "Gossip-DSBO with products in place of matrices",
             gossip_mf::FACTS,
-            |params: gossip_mf::GossipMfParams| params,
         ),
         algorithm_entry(
             "mdbo",
@@ -389,54 +393,42 @@ pub fn algorithms() -> Registry<AnyMethod, Facts> {
             mdbo::facts(Estimator::Storm),
             |params| Mdbo { estimator: Estimator::Storm, params },
         ),
-        algorithm_entry(
+        own::<d_soba::DSobaParams>(
             "d-soba",
             "no loops, adapt then combine, second or first order",
             d_soba::FACTS,
-            |params: d_soba::DSobaParams| params,
         ),
-        algorithm_entry(
+        own::<sldbo::SldboParams>(
             "sldbo",
             "no loops, tracking on three levels, projected v",
             sldbo::FACTS,
-            |params: sldbo::SldboParams| params,
         ),
-        algorithm_entry(
+        own::<zhang::ZhangParams>(
             "zhang",
             "no loops, STORM and tracking on three levels",
             zhang::FACTS,
-            |params: zhang::ZhangParams| params,
         ),
-        algorithm_entry(
+        own::<sparkle::SparkleParams>(
             "sparkle",
             "no loops, exact diffusion, EXTRA or tracking on each level",
             sparkle::FACTS,
-            |params: sparkle::SparkleParams| params,
         ),
-        algorithm_entry(
+        own::<c2dfb::C2dfbParams>(
             "c2dfb",
             "gradients alone: a penalty in place of the Hessian, tracking",
             c2dfb::FACTS,
-            |params: c2dfb::C2dfbParams| params,
         ),
-        algorithm_entry(
+        own::<prometheus::PrometheusParams>(
             "prometheus",
             "tracking and SPIDER with a proximal step: bounds and l1 on x",
             prometheus::PROMETHEUS,
-            |params: prometheus::PrometheusParams| params,
         ),
-        algorithm_entry(
+        own::<prometheus::InteractParams>(
             "interact",
             "tracking and SPIDER, Hessian inverse by a loop",
             prometheus::INTERACT,
-            |params: prometheus::InteractParams| params,
         ),
-        algorithm_entry(
-            "dgd",
-            "single-level decentralised gradient descent",
-            dgd::FACTS,
-            |params: dgd::DgdParams| params,
-        ),
+        own::<dgd::DgdParams>("dgd", "single-level decentralised gradient descent", dgd::FACTS),
         algorithm_entry(
             "gt-sgd",
             "single-level gradient tracking",
@@ -455,34 +447,30 @@ pub fn algorithms() -> Registry<AnyMethod, Facts> {
             single_level::facts(Single::ExactDiffusion),
             |params| SingleLevel { scheme: Single::ExactDiffusion, params },
         ),
-        algorithm_entry(
+        own::<fedavg::FedAvgParams>(
             "fedavg",
             "one model for all: local steps, then averages",
             fedavg::FACTS,
-            |params: fedavg::FedAvgParams| params,
         ),
-        algorithm_entry(
+        own::<fedper::FedPerParams>(
             "fedper",
             "personal heads, one body: steps on both, then averages",
             fedper::FACTS,
-            |params: fedper::FedPerParams| params,
         ),
-        algorithm_entry(
+        own::<fedrep::FedRepParams>(
             "fedrep",
             "personal heads, one body: first the head, then the body",
             fedrep::FACTS,
-            |params: fedrep::FedRepParams| params,
         ),
-        algorithm_entry(
+        own::<ditto::DittoParams>(
             "ditto",
             "personal models, pulled towards a common one",
             ditto::FACTS,
-            |params: ditto::DittoParams| params,
         ),
         algorithm_entry(
             "local",
             "LoPA's updates without communication: going alone",
-            lopa::facts(Scheme::Alone),
+            lopa::ALONE,
             |params| Lopa { scheme: Scheme::Alone, params },
         ),
     ];

@@ -2,6 +2,7 @@
 
 pub use super::cost::{Cost, Count, Task, p, steps};
 pub use super::parts::directions::{DirectionBuffers, Estimate};
+pub use super::parts::loopless::Loopless;
 pub use super::parts::steps::{Given, Rule, Steps};
 pub use super::{Algorithm, Facts, Method, Start, Tracker, algorithm_entry};
 pub use crate::config::Params;

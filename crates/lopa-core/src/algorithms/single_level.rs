@@ -181,7 +181,7 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
             Scheme::GradientTracking => {
                 let wy = sums.together(2);
                 let alpha = self.steps.only(k, &self.y);
-                let lazy = self.steps.finds_inner();
+                let lazy = self.steps.given().finds_inner();
                 let mix = |own: T, sum: T| if lazy { half * (own + sum) } else { sum };
                 let w = &mut self.w[..moving];
                 update(w, [first, &self.y], |w, [ww, y]| mix(w, ww) - alpha * y);
@@ -263,10 +263,6 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
         let parts = if both { 2 } else { 1 };
         let joined = joined.map(|(name, arrays)| (name, arrays[..parts].to_vec())).to_vec();
         Ok(UpdateRule::Listed(ListedRule { stages, joined, draws: TWO }))
-    }
-
-    fn mean_theta(&self) -> Option<&[T]> {
-        self.steps.mean()
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

@@ -15,7 +15,7 @@
 //! scope θ, v and what tracks them are then mixed with (W + I)/2, as such steps need it.
 
 use super::parts::consensus::{add_change, combine, project, relax};
-use super::parts::steps::loopless_params;
+use super::parts::loopless::loopless_params;
 use super::prelude::*;
 use super::update_rule::{Evaluation, ListedRule, Stage, UpdateRule, mixed, own, sum};
 
@@ -24,9 +24,6 @@ loopless_params! {
     pub struct SldboParams {
         /// r: v is projected onto |v| ≤ r, if given. Any r ≥ |∇_θ f| / μ is right.
         radius: Option<f64> = None, positive;
-        /// How the terms of d, h and s are estimated from minibatches; by default `plain`.
-        #[serde(skip_serializing_if = "Estimate::is_plain")]
-        estimate: Estimate = Estimate::Plain;
     }
 }
 
@@ -42,12 +39,7 @@ pub const FACTS: Facts = Facts {
 
 struct Sldbo<T> {
     params: SldboParams,
-    scope: Scope,
-    steps: Steps<T>,
-    x: Vector<T>,
-    theta: Vector<T>,
-    v: Vector<T>,
-    now: DirectionBuffers<T>, // d, h, s at (x, θ, v)
+    point: Loopless<T>,
     old: DirectionBuffers<T>, // at the previous point
     tx: Vec<T>,
     t_theta: Vec<T>,
@@ -59,62 +51,62 @@ impl Method for SldboParams {
         Cost::loopless().probing(self.given().measures())
     }
 
-    fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
-        let now = start.estimated(FIVE, self.estimate)?;
-        let Start { x, theta, v, scope, oracle, .. } = start;
-        let old = DirectionBuffers::new(x.len(), theta.len(), FIVE);
-        let (tx, t_theta, tv) = (now.s.to_vec(), now.d.to_vec(), now.h.to_vec());
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let params = self.clone();
-        let (at, directions) = (At { x: &x, theta: &theta }, [&now.d[..], &now.h]);
-        let steps = Steps::start(params.given(), scope, at, (&v, XI2), directions, oracle);
-        Ok(Box::new(Sldbo { params, scope, steps, x, theta, v, now, old, tx, t_theta, tv }))
+        let point = Loopless::start(start, FIVE, params.given(), params.estimate)?;
+        let old = DirectionBuffers::new(point.x.len(), point.theta.len(), FIVE);
+        let [tx, t_theta, tv] = [&point.now.s, &point.now.d, &point.now.h].map(|q| q.to_vec());
+        Ok(Box::new(Sldbo { params, point, old, tx, t_theta, tv }))
     }
 }
 
 impl<T: Real> Algorithm<T> for Sldbo<T> {
     fn share(&self, _: Round, out: &mut Outbox<T>) {
-        let global = self.scope == Scope::Global;
-        self.steps.share(out);
-        out.vector("x", &self.x);
+        let Loopless { scope, x, theta, v, steps, .. } = &self.point;
+        let global = *scope == Scope::Global;
+        steps.share(out);
+        out.vector("x", x);
         out.vector("tx", &self.tx);
-        out.vector_if(global, "theta", &self.theta);
+        out.vector_if(global, "theta", theta);
         out.vector_if(global, "t_theta", &self.t_theta);
-        out.vector_if(global, "v", &self.v);
+        out.vector_if(global, "v", v);
         out.vector_if(global, "tv", &self.tv);
     }
 
     fn step(&mut self, _: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        self.steps.mix(&mut mixed);
+        let Sldbo { params, point, old, tx, t_theta, tv } = self;
+        let Loopless { x, theta, v, now, steps, .. } = point;
+        steps.mix(&mut mixed);
         let [wx, w_tx, w_theta, w_t_theta, wv, w_tv] = mixed.vectors();
         let k = oracle.k();
-        let (beta, lambda) = (self.steps.beta(k, &self.now.d), self.steps.lambda(k, &self.now.h));
-        let alpha = self.steps.outer(k, &self.tx, T::one());
-        let combine: fn(&mut [T], &[T]) = match self.steps.finds_inner() {
+        let (beta, lambda) = (steps.beta(k, &now.d), steps.lambda(k, &now.h));
+        let alpha = steps.outer(k, tx, T::one());
+        let combine: fn(&mut [T], &[T]) = match steps.given().finds_inner() {
             true => |own, mixed| relax(own, mixed, T::of(0.5)),
             false => combine,
         };
-        update(&mut self.x, [wx, &self.tx], |_, [wx, t]| wx - alpha * t);
-        combine(&mut self.theta, w_theta);
-        axpy(-beta, &self.t_theta, &mut self.theta);
-        combine(&mut self.v, wv);
-        axpy(-lambda, &self.tv, &mut self.v);
-        project(&mut self.v, self.params.radius);
+        update(x, [wx, tx], |_, [wx, t]| wx - alpha * t);
+        combine(theta, w_theta);
+        axpy(-beta, t_theta, theta);
+        combine(v, wv);
+        axpy(-lambda, tv, v);
+        project(v, params.radius);
 
-        self.steps.leave([&self.now.d, &self.now.h]);
-        std::mem::swap(&mut self.now, &mut self.old);
-        std::mem::swap(&mut self.now.saga, &mut self.old.saga);
-        self.tx.copy_from_slice(w_tx);
-        combine(&mut self.t_theta, w_t_theta);
-        combine(&mut self.tv, w_tv);
+        steps.leave(now.inner());
+        std::mem::swap(now, old);
+        std::mem::swap(&mut now.saga, &mut old.saga);
+        tx.copy_from_slice(w_tx);
+        combine(t_theta, w_t_theta);
+        combine(tv, w_tv);
     }
 
     fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
-        let Sldbo { x, theta, v, now, steps, .. } = self;
-        Some(now.at(At { x, theta }, v).noting(steps.hess()))
+        Some(self.point.asks())
     }
 
     fn finish(&mut self, _: usize, oracle: &mut Oracle<T>) {
-        let Sldbo { tx, t_theta, tv, now, old, scope, .. } = self;
+        let Sldbo { point, old, tx, t_theta, tv, .. } = self;
+        let Loopless { scope, now, .. } = point;
         add_change(tx, &now.s, &old.s);
         match scope {
             Scope::Global => {
@@ -126,26 +118,21 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
                 tv.copy_from_slice(&now.h);
             }
         }
-        let Sldbo { x, theta, v, now, steps, .. } = self;
-        steps.look(At { x, theta }, (v, XI2), [&now.d, &now.h], oracle);
-    }
-
-    fn mean_theta(&self) -> Option<&[T]> {
-        self.steps.mean()
+        point.look(oracle);
     }
 
     fn at(&self) -> At<'_, T> {
-        At { x: &self.x, theta: &self.theta }
+        self.point.at()
     }
 
-    variables! { Sldbo { x, theta, v, now, tx, t_theta, tv, steps, .. } =>
+    variables! { Sldbo { point: Loopless { x, theta, v, now, steps, .. }, tx, t_theta, tv, .. } =>
         "theta": theta, "d": now.d, "t_theta": t_theta, "v": v, "h": now.h, "tv": tv, "s": now.s,
         "tx": tx, "x": x, "rule": steps.rule, "mean_theta": steps.mean, "table": now.saga.values,
     }
 
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
-        let SldboParams { alpha, beta, lambda, radius, estimate, .. } = self.params;
-        estimate.on_device()?;
+        let SldboParams { alpha, beta, lambda, radius, .. } = self.params;
+        let draws = self.point.now.on_device()?;
         if radius.is_some() {
             return Err("devices do not project v: leave `radius` out");
         }
@@ -157,7 +144,7 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
         ];
         let [mut before, mut after] = [(); 2].map(|()| [vec![], vec![]]);
         for (level, (w, t, q, old, step)) in levels.into_iter().enumerate() {
-            let shared = level == 0 || self.scope == Scope::Global;
+            let shared = level == 0 || self.point.scope == Scope::Global;
             let (first, then) = (&mut before[level.min(1)], &mut after[level.min(1)]);
             let from = if shared { mixed(w) } else { own(w) };
             first.push(sum(w, [from, own(t).by(move |k| -step.at(k))]));
@@ -174,11 +161,11 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
             Stage::Evaluate(Evaluation::directions()),
             Stage::Update { theta: theta_after, x: x_after },
         ];
-        Ok(UpdateRule::Listed(ListedRule { stages, joined: vec![], draws: FIVE }))
+        Ok(UpdateRule::Listed(ListedRule { stages, joined: vec![], draws }))
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {
-        Some((&self.tx[..], &self.now.s[..]))
+        Some((&self.tx[..], &self.point.now.s[..]))
     }
 
     fn trackers(&self) -> Result<Vec<Tracker>, &'static str> {

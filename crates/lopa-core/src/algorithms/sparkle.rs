@@ -25,7 +25,7 @@
 
 use super::parts::consensus::{add_change, dual};
 use super::parts::estimator::average;
-use super::parts::steps::loopless_params;
+use super::parts::loopless::loopless_params;
 use super::prelude::*;
 use super::update_rule::{Evaluation, ListedRule, Stage, Sum, UpdateRule, mixed, own, sum};
 
@@ -38,9 +38,6 @@ loopless_params! {
         upper: Strategy = Strategy::Ed;
         /// How they agree on θ and v in the global scope.
         lower: Strategy = Strategy::Ed;
-        /// How the terms of d, h and s are estimated from minibatches; by default `plain`.
-        #[serde(skip_serializing_if = "Estimate::is_plain")]
-        estimate: Estimate = Estimate::Plain;
     }
 }
 
@@ -245,8 +242,7 @@ impl Method for SparkleParams {
         if self.given().measures() {
             now.of_theta(at, oracle);
         }
-        let directions = [&now.d[..], &now.h];
-        let steps = Steps::start(self.given(), scope, at, (&v, XI2), directions, oracle);
+        let steps = Steps::start(self.given(), scope, at, &v, &now, oracle);
         let mut node = Sparkle { params: self.clone(), levels, r, now, steps };
         node.direct_x(0, oracle);
         Ok(Box::new(node))
@@ -357,10 +353,6 @@ impl<T: Real> Algorithm<T> for Sparkle<T> {
         At { x: &self.levels[X].value, theta: &self.levels[THETA].value }
     }
 
-    fn mean_theta(&self) -> Option<&[T]> {
-        self.steps.mean()
-    }
-
     variables! { Sparkle { levels: [x, theta, v], r, now, steps: Steps { rule, old: [d, h], mean, .. }, .. } =>
         "theta": theta.value, "v": v.value, "r": r, "x": x.value,
         "memory_theta": theta.memory, "memory_v": v.memory, "memory_x": x.memory,
@@ -369,8 +361,8 @@ impl<T: Real> Algorithm<T> for Sparkle<T> {
     }
 
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
-        let SparkleParams { alpha, beta, lambda, gamma, upper, lower, estimate, .. } = self.params;
-        estimate.on_device()?;
+        let SparkleParams { alpha, beta, lambda, gamma, upper, lower, .. } = self.params;
+        self.now.on_device()?;
         if self.levels.iter().any(Level::tracks_first) {
             return Err("a device does not mix a tracker before the value (`atc`)");
         }

@@ -21,11 +21,11 @@ use std::ops::RangeInclusive;
 
 use super::parts::consensus::{relax, track};
 use super::parts::estimator::storm;
-use super::parts::steps::loopless_params;
+use super::parts::loopless::stepped_params;
 use super::prelude::*;
 use super::update_rule::{Evaluation, ListedRule, Stage, Sum, UpdateRule, mixed, own, sum};
 
-loopless_params! {
+stepped_params! {
     /// The parameters of Zhang et al.
     pub struct ZhangParams {
         /// η: scales the mixing, and the steps that are given.
@@ -130,8 +130,8 @@ impl Method for ZhangParams {
         if self.given().measures() {
             new.of_theta(At { x: &x, theta: &theta }, oracle);
         }
-        let (at, directions) = (At { x: &x, theta: &theta }, [&new.d[..], &new.h]);
-        let steps = Steps::start(self.given(), scope, at, (&v, XI2), directions, oracle);
+        let steps =
+            Steps::start(self.given(), scope, At { x: &x, theta: &theta }, &v, &new, oracle);
         let levels = [theta, v, x].map(|value| Level::new(value.to_vec()));
         let mut node = Zhang { params, scope, levels, new, old, steps };
         if node.params.order == Order::Simultaneous {
@@ -197,7 +197,7 @@ impl<T: Real> Zhang<T> {
             _ => steps.outer(k, direction, T::one()),
         };
         // A step that is found is that of the update, η included.
-        let found = steps.finds()[[1, 2, 0][level]];
+        let found = steps.given().finds()[[1, 2, 0][level]];
         let step = if found { step / eta } else { step };
         levels[level].advance(mixed, eta, step);
     }
@@ -270,10 +270,6 @@ impl<T: Real> Algorithm<T> for Zhang<T> {
         if e + 1 == self.exchanges() {
             self.measure(k, oracle);
         }
-    }
-
-    fn mean_theta(&self) -> Option<&[T]> {
-        self.steps.mean()
     }
 
     fn at(&self) -> At<'_, T> {

@@ -77,7 +77,29 @@ pub struct Death {
 /// The network, its clock and its machines.
 pub struct World {
     state: Mutex<State>,
-    turns: Vec<Condvar>,
+    turns: Vec<Turn>,
+}
+
+/// The turn of a machine's thread. It is passed on without the state's lock, so that the next thread never
+/// waits for that.
+#[derive(Default)]
+struct Turn {
+    has: Mutex<bool>,
+    comes: Condvar,
+}
+
+impl Turn {
+    fn give(&self) {
+        *self.has.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.comes.notify_one();
+    }
+
+    /// Waits for the turn.
+    fn take(&self) {
+        let has = self.has.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = self.comes.wait_while(has, |has| !*has);
+        *wait.unwrap_or_else(PoisonError::into_inner) = false;
+    }
 }
 
 /// Replaces a frame (from, to, frame) by others, each with its apparent sender, in this order.
@@ -85,7 +107,6 @@ pub type Tamper = Box<dyn Fn(usize, usize, &[u8]) -> Vec<(usize, Vec<u8>)> + Sen
 
 struct State {
     now: Duration,
-    turn: usize,
     wake: Vec<Option<Duration>>, // of the threads that wait
     pending: Vec<BinaryHeap<Reverse<Pending>>>,
     sent: u64,
@@ -135,7 +156,6 @@ impl World {
         let trusts = faults.relay.trusted;
         let mut state = State {
             now: Duration::ZERO,
-            turn: 0,
             wake: vec![Some(Duration::ZERO); nodes],
             pending: (0..nodes).map(|_| BinaryHeap::new()).collect(),
             sent: 0,
@@ -148,7 +168,8 @@ impl World {
             forger: Forger::default(),
         };
         state.announce_cuts();
-        let turns = (0..nodes).map(|_| Condvar::new()).collect();
+        let turns: Vec<Turn> = (0..nodes).map(|_| Turn::default()).collect();
+        turns[0].give();
         Arc::new(World { state: Mutex::new(state), turns })
     }
 
@@ -164,11 +185,8 @@ impl World {
 
     /// Waits for this machine's first turn.
     pub fn begin(&self, node: usize) {
-        let mut state = self.lock();
-        while state.turn != node {
-            state = self.turns[node].wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.wake[node] = None;
+        self.turns[node].take();
+        self.lock().wake[node] = None;
     }
 
     /// Takes a machine off the network for good.
@@ -178,7 +196,11 @@ impl World {
         if let Some(connections) = &mut state.connections {
             connections.kill(node);
         }
-        self.next_turn(&mut state);
+        let next = state.next_turn();
+        drop(state);
+        if let Some(next) = next {
+            self.turns[next].give();
+        }
     }
 
     /// Keeps a machine down for a time; frames in transit to it are lost or arrive afterwards.
@@ -239,36 +261,36 @@ impl World {
         until: Duration,
     ) -> MutexGuard<'s, State> {
         state.wake[node] = Some(until);
-        self.next_turn(&mut state);
-        while state.turn != node {
-            state = self.turns[node].wait(state).unwrap_or_else(PoisonError::into_inner);
+        if let Some(next) = state.next_turn().filter(|next| *next != node) {
+            drop(state);
+            self.turns[next].give();
+            self.turns[node].take();
+            state = self.lock();
         }
         state.wake[node] = None;
         state
     }
+}
 
-    /// Gives the turn to the thread that wakes first.
-    fn next_turn(&self, state: &mut State) {
+impl State {
+    /// The thread that wakes first. The clock advances to it.
+    fn next_turn(&mut self) -> Option<usize> {
         let first = |state: &State| {
             let waiting = state.wake.iter().enumerate();
             waiting.filter_map(|(node, wake)| wake.map(|wake| (wake, node))).min()
         };
-        while let Some((wake, _)) = first(state)
-            && let Some(at) = state.connections.as_ref().and_then(Connections::next)
-            && at <= wake.max(state.now)
+        while let Some((wake, _)) = first(self)
+            && let Some(at) = self.connections.as_ref().and_then(Connections::next)
+            && at <= wake.max(self.now)
         {
-            state.now = state.now.max(at);
-            state.advance_connections();
+            self.now = self.now.max(at);
+            self.advance_connections();
         }
-        if let Some((wake, node)) = first(state) {
-            state.now = state.now.max(wake);
-            state.turn = node;
-            self.turns[node].notify_one();
-        }
+        let (wake, node) = first(self)?;
+        self.now = self.now.max(wake);
+        Some(node)
     }
-}
 
-impl State {
     fn chance(&mut self, of: impl Fn(&Faults) -> f64) -> bool {
         self.stream.unit() < of(&self.faults)
     }

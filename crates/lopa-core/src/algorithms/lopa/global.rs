@@ -10,36 +10,52 @@
 //! of the mean Hessian, and the limit is exact. Local gradients have a bias of the order of their
 //! steps.
 
+use super::{LopaParams, Scheme};
 use crate::algorithms::parts::consensus::add_change;
+use crate::algorithms::parts::loopless::Loopless;
 use crate::algorithms::update_rule::{
     Evaluation, ListedRule, Stage, Term, UpdateRule, UsualRule, XUpdate, mixed, own, sum,
 };
 use crate::math::real::{Real, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::Outbox;
 use crate::problem::scope::Scope;
 
 /// The direction y of w in the global scope, where all nodes agree on w: θ or v. Its q is d or h.
 pub(super) struct Agreed<T> {
+    tracks: bool,   // whether y tracks q
+    pub lazy: bool, // (W + I)/2 in place of W
     pub y: Vec<T>,  // empty in the personal scope
     q_old: Vec<T>,  // of the point just left, where y tracks q
-    pub lazy: bool, // (W + I)/2 in place of W
 }
 
 impl<T: Real> Agreed<T> {
-    pub fn new(scope: Scope, lazy: bool, q: &[T]) -> Agreed<T> {
-        let y = if scope == Scope::Global { q.to_vec() } else { Vec::new() };
-        Agreed { q_old: y.clone(), y, lazy }
+    /// That of θ, and that of v. They are lazy where `params` says so; by default where y tracks q with a
+    /// step that is found, which needs it.
+    pub fn both(point: &Loopless<T>, scheme: Scheme, params: &LopaParams) -> [Agreed<T>; 2] {
+        let tracks = scheme == Scheme::GradientTracking;
+        let lazy = params.lazy.unwrap_or(tracks && params.given().finds_inner());
+        point.now.inner().map(|q| {
+            let y = if point.scope == Scope::Global { q.to_vec() } else { Vec::new() };
+            Agreed { tracks, lazy, q_old: y.clone(), y }
+        })
+    }
+
+    /// Sends w, and y where it tracks q; nothing in the personal scope.
+    pub fn share(&self, [name, y_name]: [&'static str; 2], w: &[T], out: &mut Outbox<T>) {
+        out.vector_if(!self.y.is_empty(), name, w);
+        out.vector_if(self.tracks, y_name, &self.y);
     }
 
     /// (4') or (5'): w⁺ = Σ_j w_ij w_j − η y, and Σ_j w_ij y_j where y tracks q.
-    pub fn step(&mut self, tracks: bool, mixed: &mut Mixed<T>, w: &mut [T], q: &[T], eta: T) {
-        let Agreed { y, q_old, lazy } = self;
+    pub fn step(&mut self, mixed: &mut Mixed<T>, w: &mut [T], q: &[T], eta: T) {
+        let Agreed { y, q_old, lazy, tracks } = self;
         q_old.copy_from_slice(q);
         let half = T::of(0.5);
         let lazy = *lazy;
         let mix = |own: T, sum: T| if lazy { half * (own + sum) } else { sum };
-        if tracks {
+        if *tracks {
             mixed.each_piece([w, y], [], [], |[ww, wy], [w, y], [], []| {
                 update(w, [ww, y], |w, [ww, y]| mix(w, ww) - eta * y);
                 update(y, [wy], |y, [wy]| mix(y, wy));
@@ -52,8 +68,8 @@ impl<T: Real> Agreed<T> {
     }
 
     /// y⁺ from q⁺; nothing in the personal scope.
-    pub fn finish(&mut self, tracks: bool, q: &[T]) {
-        match tracks {
+    pub fn finish(&mut self, q: &[T]) {
+        match self.tracks {
             _ if self.y.is_empty() => {}
             true => add_change(&mut self.y, q, &self.q_old),
             false => self.y.copy_from_slice(q),

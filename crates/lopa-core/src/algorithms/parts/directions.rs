@@ -28,11 +28,6 @@ impl Estimate {
     pub fn is_plain(&self) -> bool {
         *self == Estimate::Plain
     }
-
-    /// Why no device can estimate like that, if none can.
-    pub fn on_device(self) -> Result<(), &'static str> {
-        if self.is_plain() { Ok(()) } else { Err("devices keep no tables: leave `estimate` out") }
-    }
 }
 
 /// The name of SAGA's tables among the variables of a node. They follow the directions, which are watched.
@@ -48,7 +43,8 @@ pub struct DirectionBuffers<T> {
     pub s: Vector<T>,
     /// The tables of SAGA; empty for plain estimates.
     pub saga: Saga<T>,
-    draws: Draws,
+    /// The minibatches.
+    pub draws: Draws,
 }
 
 impl<T: Real> DirectionBuffers<T> {
@@ -77,6 +73,22 @@ impl<T: Real> DirectionBuffers<T> {
             oracle.fill(&mut self.saga, at, v);
         }
         Ok(())
+    }
+
+    /// d and h
+    pub fn inner(&self) -> [&[T]; 2] {
+        [&self.d, &self.h]
+    }
+
+    /// The minibatches, for devices.
+    ///
+    /// # Errors
+    /// If there are tables: no device keeps them.
+    pub fn on_device(&self) -> Result<Draws, &'static str> {
+        match self.saga.values.is_empty() {
+            true => Ok(self.draws),
+            false => Err("devices keep no tables: leave `estimate` out"),
+        }
     }
 
     /// Requests all three at a point.

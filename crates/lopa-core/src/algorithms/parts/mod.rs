@@ -4,5 +4,6 @@ pub mod consensus;
 pub mod directions;
 pub mod estimator;
 pub mod hypergradient;
+pub mod loopless;
 pub mod prox;
 pub mod steps;

@@ -31,6 +31,7 @@
 //! Where minibatches are drawn, a node that finds β also keeps the running mean of its θ, of weight 8/(k + 8),
 //! which is about that of the last eighth of the run: it is reported, and no step depends on it.
 
+use super::directions::DirectionBuffers;
 use crate::choices;
 use crate::math::real::{Real, largest, norm, update, wide_dot};
 use crate::math::schedule::Schedule;
@@ -125,7 +126,7 @@ impl Given {
         [self.alpha, self.beta, self.lambda].map(|step| step.is_none())
     }
 
-    /// Whether it finds β or λ.
+    /// Whether it finds β or λ: where θ or v is tracked, W must then be lazy.
     pub fn finds_inner(&self) -> bool {
         let [_, beta, lambda] = self.finds();
         beta || lambda
@@ -136,35 +137,6 @@ impl Given {
         self.finds_inner() && self.rule == Rule::Auto
     }
 }
-
-/// Declares the parameters of a method without inner loops: its step sizes, which may be left out, then its own.
-macro_rules! loopless_params {
-    ($(#[$about:meta])* pub struct $name:ident { $($own:tt)* }) => {
-        params! {
-            $(#[$about])*
-            pub struct $name {
-                /// Step size of x; by default `steps` finds it.
-                alpha: Option<Schedule> = None, step;
-                /// Step size of θ; by default `steps` finds it.
-                beta: Option<Schedule> = None, step;
-                /// Step size of v; by default `steps` finds it.
-                lambda: Option<Schedule> = None, step;
-                /// How step sizes are found that are not given; by default `auto`.
-                steps: Option<Rule> = None;
-                $($own)*
-            }
-        }
-
-        impl $name {
-            /// The step sizes that are given, and the rule for the others.
-            pub fn given(&self) -> Given {
-                let $name { alpha, beta, lambda, steps, .. } = *self;
-                Given { alpha, beta, lambda, rule: steps.unwrap_or_default() }
-            }
-        }
-    };
-}
-pub(crate) use loopless_params;
 
 /// The rule without vectors: what a node's numbers become from what is measured. The kernels of devices repeat its
 /// formulas (`kernels/steps.cuh`).
@@ -430,19 +402,9 @@ impl<T: Real> Steps<T> {
         Steps { finder, rule, mean, old, probe, hess: f64::NAN }
     }
 
-    /// The running mean of θ, if there is one.
-    pub fn mean(&self) -> Option<&[T]> {
-        (!self.mean.is_empty()).then_some(&self.mean[..])
-    }
-
-    /// Whether the rule finds steps of θ or v: where these are tracked, W must then be lazy.
-    pub fn finds_inner(&self) -> bool {
-        self.finder.given.finds_inner()
-    }
-
-    /// Whether the rule finds α, β and λ.
-    pub fn finds(&self) -> [bool; 3] {
-        self.finder.given.finds()
+    /// The step sizes that are given, and the rule for the others.
+    pub fn given(&self) -> Given {
+        self.finder.given
     }
 
     /// The rule, unless all steps are given.
@@ -532,35 +494,29 @@ impl<T: Real> Steps<T> {
         }
     }
 
-    /// At x⁰, θ⁰ and v⁰, with d and h there, h on the minibatch `xi`: the curvature is measured.
+    /// At x⁰, θ⁰ and v⁰, with the directions there: the curvature is measured.
     pub fn start(
         given: Given,
         scope: Scope,
         at: At<T>,
-        (v, xi): (&[T], Draw),
-        directions: [&[T]; 2],
+        v: &[T],
+        now: &DirectionBuffers<T>,
         oracle: &mut Oracle<T>,
     ) -> Steps<T> {
-        let lengths = directions.map(<[T]>::len);
+        let lengths = now.inner().map(<[T]>::len);
         let mut steps = Steps::new(given, scope, at, lengths, oracle);
         let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-        steps.begin(directions, product);
-        steps.note(v, xi, product);
+        steps.begin(now.inner(), product);
+        steps.note(v, now.draws.xi[1], product);
         steps
     }
 
     /// After iteration `k`, with the directions at the new point.
-    pub fn look(
-        &mut self,
-        at: At<T>,
-        (v, xi): (&[T], Draw),
-        directions: [&[T]; 2],
-        oracle: &mut Oracle<T>,
-    ) {
+    pub fn look(&mut self, at: At<T>, v: &[T], now: &DirectionBuffers<T>, oracle: &mut Oracle<T>) {
         let k = oracle.k();
         let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-        self.note(v, xi, product);
-        self.measure(k, at.theta, directions, product);
+        self.note(v, now.draws.xi[1], product);
+        self.measure(k, at.theta, now.inner(), product);
     }
 
     /// Measures the curvature at the start, with the directions there.
