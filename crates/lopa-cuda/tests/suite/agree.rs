@@ -281,11 +281,12 @@ pub fn layers() {
     for (text, sets) in linear.filter(|(text, _)| !text.contains("representation")) {
         compare(&text, &[sets, &["run.precision=f32", "run.iterations=12"]].concat(), "layers");
     }
-    // Scores in parts, of bytes and of numbers, by classes that fill one tile or several.
+    // Scores in parts, by classes that fill one tile or several; one column, by one warp for each row or by several.
     let wide = "data = { name = \"blobs\", features = 900, rows = 200, spread = 0.3 }";
-    for classes in [2, 7, 12, 40] {
-        let centres = format!("data.centres={classes}");
-        let sets = [centres.as_str(), "run.precision=f32", "run.iterations=5"];
+    for (features, classes) in [(900, 2), (900, 7), (900, 12), (900, 40), (400, 2), (2600, 2)] {
+        let [features, centres] =
+            [format!("data.features={features}"), format!("data.centres={classes}")];
+        let sets = [&features, &centres, "run.precision=f32", "run.iterations=5"];
         compare(&LINEAR.replace("data = \"digits\"", wide), &sets, "layers");
     }
     for (text, sets) in pixels() {
