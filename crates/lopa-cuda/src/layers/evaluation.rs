@@ -93,8 +93,8 @@ pub fn cleaners<T: Real>(job: &Job<T>) -> u64 {
     u64::from(job.m) * u64::from(job.n.div_ceil(THREADS * EACH))
 }
 
-/// Whether `move` splits θ, v and x: not where there are so many that writing them twice takes longer than a kernel more (measured on an
-/// H200). The same in all processes.
+/// Whether `move` splits θ, v and x. Where they are large, one kernel takes longer to write numbers and halves than two do (measured on
+/// an H200). The same in all processes.
 pub fn splits<T: Real>(plan: &Plan<T>) -> bool {
     let all = |numbers: u32| u64::from(plan.total) * u64::from(numbers);
     let of_x = if plan.units.is_empty() { 0 } else { all(plan.job.n) };
@@ -333,7 +333,7 @@ impl<T: Real> Evaluation<'_, T> {
         all
     }
 
-    /// What products are d, h and, where it is wanted, the product with v in h.
+    /// The products that give d, h and, where it is wanted, the product with v in h.
     fn directions(&self) -> Product {
         let Evaluation { job, shape, places, .. } = self;
         let (_, unit) = self.bytes(shape.units.len());

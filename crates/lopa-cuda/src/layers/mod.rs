@@ -89,7 +89,7 @@ pub fn copy<T: Scalar>(card: &Card, state: &mut State<T>, plan: &Plan<T>) -> Res
     state.copy(card, &table(plan, plan.job.stride, scale, one))
 }
 
-/// The words of each node, as an iteration or an evaluation finds them: the largest of θ and v, of d and h, and of the targets.
+/// The words of each node at the start: the largest target and, for a `move` that splits, the largest of θ and v, and of d and h.
 fn words<T: Real>(plan: &Plan<T>, job: &Job<T>, nodes: &[Node<T>]) -> Result<Vec<u32>> {
     let many = job.many as usize;
     let mut words = vec![0; nodes.len() * many];
@@ -101,7 +101,8 @@ fn words<T: Real>(plan: &Plan<T>, job: &Job<T>, nodes: &[Node<T>]) -> Result<Vec
     };
     let turn = word::TURN_TOP + plan.k % 3;
     let directions = word::DIRECTION_TOP;
-    for (array, at) in [(THETA, turn), (D, directions), (V, turn), (H, directions)] {
+    let all = [(THETA, turn), (D, directions), (V, turn), (H, directions)];
+    for (array, at) in all.into_iter().filter(|_| splits(plan)) {
         plan.variables.hand_over(nodes, array, |first, values| {
             let own = values.chunks_exact(job.p as usize).enumerate();
             own.for_each(|(i, values)| see(first + i, at, &mut values.iter()));
@@ -109,11 +110,11 @@ fn words<T: Real>(plan: &Plan<T>, job: &Job<T>, nodes: &[Node<T>]) -> Result<Vec
         })?;
     }
     let classes = job.classes as usize;
-    let targets = plan.targets.chunks_exact(classes).collect::<Vec<_>>();
     for (own, rows) in plan.own.iter().zip(&plan.owned).filter(|_| job.loss == SQUARED) {
         for (i, ends) in own.windows(2).enumerate() {
             let rows = &rows[ends[0] as usize..ends[1] as usize];
-            let mut values = rows.iter().flat_map(|&row| targets[row as usize]);
+            let mut values =
+                rows.iter().flat_map(|&row| &plan.targets[row as usize * classes..][..classes]);
             see(i, word::TARGET_TOP, &mut values);
         }
     }
